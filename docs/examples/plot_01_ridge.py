@@ -6,6 +6,8 @@ A search scores every query by models that have not seen it, exactly and without
 ridges at once.
 """
 
+import matplotlib.pyplot as plt
+
 from pairgram import RankRLSCV, make_ranking, plots
 
 X, y, qid = make_ranking(60, (5, 20), 12, random_state=3)
@@ -21,4 +23,7 @@ plots.scores(model)
 # %%
 # The weights shrink as the ridge grows.
 
-plots.coefficients(model)
+ax = plt.subplots()[1]
+ax.semilogx(model.alphas_, model.coef_path_)
+ax.axvline(model.alpha_, ls="--")
+ax.set(xlabel="alpha", ylabel="weights")

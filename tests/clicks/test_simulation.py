@@ -58,17 +58,6 @@ def test_users_of_positions_click_what_they_look_at_and_like():
     np.testing.assert_allclose(default.propensity, 1 / default.position)
 
 
-def test_users_of_a_cascade_stop_at_the_first_click():
-    log = simulate(Y, QID, SCORES, model="cascade", n_impressions=N, random_state=2)
-    assert np.bincount(log.impression, log.click).max() == 1
-    wanted = attraction(0.1)
-    first = log.position == 1
-    assert (log.propensity[first] == 1).all()
-    expected = rates(log, log.propensity * wanted[log.row])
-    for key, (found, error) in rates(log, log.click).items():
-        assert abs(found - expected[key][0]) <= error
-
-
 def test_users_with_trust_click_what_stands_at_the_top():
     log = simulate(Y, QID, SCORES, model="trust", n_impressions=N, random_state=3)
     good = (2**Y - 1) / 3

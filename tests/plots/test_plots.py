@@ -108,16 +108,6 @@ def test_standard_errors_of_comparisons_and_of_queries_with_a_value():
     assert_standard_error(plots.scores(search).data, search, search.per_query_["misranking"])
 
 
-def test_coefficients():
-    data = check(plots.coefficients(SEARCH, n_named=3))
-    order = np.argsort(SEARCH.alphas_)
-    np.testing.assert_array_equal(data["coef"], SEARCH.coef_path_[order])
-    largest = np.argsort(-np.abs(SEARCH.coef_))[:3]
-    assert data["named"].tolist() == largest.tolist()
-    for n_named in (0, 7):
-        check(plots.coefficients(RankRLSCV().fit(X[:, :2], Y, qid=QID), n_named=n_named))
-
-
 def test_differences():
     systems = {"fitted": SEARCH.predict(FRAME), "first": X[:, 0], "none": np.zeros(len(Y))}
     found = compare(Y, QID, systems, ["ndcg@10", "auc"], n_permutations=100, n_resamples=100)
@@ -147,7 +137,7 @@ def test_axes_of_ones_own(tmp_path):
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     plots.scores(SEARCH, left)
-    plots.coefficients(SEARCH, right)
+    plots.scores(SEARCH, right)
     figure.savefig(tmp_path / "both.png")
     assert (tmp_path / "both.png").stat().st_size > 10_000
     assert not pyplot.get_fignums()

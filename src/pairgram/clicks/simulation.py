@@ -1,11 +1,11 @@
-"""Simulated clicks of users, by models of position bias, cascades, or trust."""
+"""Simulated clicks of users, by models of position bias or trust."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
@@ -16,7 +16,7 @@ from pairgram.features.base import generator
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState
 
-MODELS = ("position", "cascade", "trust")
+MODELS = ("position", "trust")
 
 
 class ClickLog(NamedTuple):
@@ -48,7 +48,7 @@ def simulate(
     qid: ArrayLike | None,
     scores: ArrayLike,
     *,
-    model: Literal["position", "cascade", "trust"] = "position",
+    model: Literal["position", "trust"] = "position",
     n_impressions: int = 1,
     k: int | None = 10,
     examination: ArrayLike | None = None,
@@ -68,12 +68,11 @@ def simulate(
     scores : array-like of shape (n_rows,) or (n_rankers, n_rows)
         Scores of one or several rankers. Every list is ranked by one of them, drawn at random. With
         several rankers, rows appear at several positions, as `estimate_propensities` needs.
-    model : {"position", "cascade", "trust"}, default="position"
+    model : {"position", "trust"}, default="position"
         How users behave:
 
         - "position": they look at position i with the probability ``examination[i - 1]``, and click
           what is attractive;
-        - "cascade": they look from the top down, click the first attractive row, and stop;
         - "trust": they look as in "position", but take rows near the top for better than they are.
           They click an attractive row that they look at with the probability ``1 - (min(i, 20) + 1)
           / 100``, and another row with ``0.65 / min(i, 10)``. `noise` counts as 0 here.
@@ -82,8 +81,8 @@ def simulate(
     k : int ≥ 1 or None, default=10
         How many rows of a list are shown. None shows all.
     examination : array-like of shape (k,), from 0 to 1, or None
-        The probabilities of looking at each position. "cascade" does not use them. Positions after
-        the last one have its probability. None stands for ``1 / i``.
+        The probabilities of looking at each position. Positions after the last one have its
+        probability. None stands for ``1 / i``.
     noise : float from 0 to 1, default=0.1
         The probability that a row of label 0 is attractive.
     max_grade : float or None, default=None
@@ -163,19 +162,16 @@ def simulate(
     ranker = (rng.random(len(list_query)) * len(rankers)).astype(np.int64)
     row, position = orders[ranker[impression], at], shown[at]
     attractive = rng.random(len(row)) < attraction[row]
-    if model == "cascade":
-        click, propensity = _cascade(attractive, attraction[row], position, begin, sizes)
-    else:
-        propensity = np.where(position > 0, looks[np.minimum(position, len(looks)) - 1], 0.0)
-        click = attractive & (rng.random(len(row)) < propensity)
-        if model == "trust":
-            capped = np.maximum(position, 1)
-            wanted = np.where(
-                attractive,
-                1 - (np.minimum(capped, 20) + 1) / 100,
-                0.65 / np.minimum(capped, 10),
-            )
-            click = rng.random(len(row)) < propensity * wanted
+    propensity = np.where(position > 0, looks[np.minimum(position, len(looks)) - 1], 0.0)
+    click = attractive & (rng.random(len(row)) < propensity)
+    if model == "trust":
+        capped = np.maximum(position, 1)
+        wanted = np.where(
+            attractive,
+            1 - (np.minimum(capped, 20) + 1) / 100,
+            0.65 / np.minimum(capped, 10),
+        )
+        click = rng.random(len(row)) < propensity * wanted
     return ClickLog(row, impression, position, click.astype(np.float64), propensity)
 
 
@@ -192,19 +188,3 @@ def _examination(given: ArrayLike | None) -> Vector:
         text = f"must hold probabilities, got {looks[at]} for position {at + 1}"
         raise ArgumentError("examination", text)
     return looks
-
-
-def _cascade(
-    attractive: NDArray[np.bool_], attraction: Vector, position: Rows, begin: Rows, sizes: Rows
-) -> tuple[NDArray[np.bool_], Vector]:
-    """Return the clicks of users who stop at the first, and the probabilities of looking."""
-    click, propensity = np.zeros(len(position), bool), np.zeros(len(position))
-    looks, reached = np.ones(len(begin), bool), np.ones(len(begin))
-    for place in range(int(position.max(initial=0))):
-        lists = np.flatnonzero(sizes > place)
-        at = begin[lists] + place
-        propensity[at] = reached[lists]
-        click[at] = looks[lists] & attractive[at]
-        looks[lists] &= ~attractive[at]
-        reached[lists] *= 1 - attraction[at]
-    return click, propensity

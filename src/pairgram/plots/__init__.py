@@ -6,7 +6,6 @@ drawn in it. This package uses models by their public names only.
 
 from pairgram.plots.drawing import (
     Plot,
-    coefficients,
     differences,
     ranks,
     scores,
@@ -15,7 +14,6 @@ from pairgram.plots.drawing import (
 
 __all__ = [
     "Plot",
-    "coefficients",
     "differences",
     "ranks",
     "scores",
