@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import pairgram as pg
 from fuzz.forge import Tensor, instead, pack, parse
+from pairgram.rankers.batch_fit import Models
 
 FEATURES = ["price", "age", "size"]
 
@@ -435,3 +436,15 @@ def test_a_fallback_takes_rows_in_its_own_order_alone(kind):
         scores = batch.predict(rows, "u", fallback=own)
         expected = own.predict(frame.loc[of_c, ["x", "z"]])
         assert_allclose(scores[of_c], expected, rtol=1e-12)
+
+
+def test_arrays_files_and_scores_make_few_models(monkeypatch, tmp_path):
+    X, y, user = pg.make_ranking(40, 6, 3, random_state=0)
+    batch, made = pg.fit_many(pg.RankRLS(), X, y, by=user), []
+    one = Models.__getitem__
+    monkeypatch.setattr(Models, "__getitem__", lambda self, at: made.append(at) or one(self, at))
+    batch.save(tmp_path / "batch.safetensors")
+    scores = pg.BatchFit.load(tmp_path / "batch.safetensors").predict(X, user)
+    assert (scores == batch.predict(X, user)).all()
+    assert np.isnan(batch.alpha_).all() and np.isnan(batch.best_score_).all()
+    assert len(made) <= 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -539,12 +541,12 @@ def _run_bounds(ids: NDArray[Any], n_threads: int) -> NDArray[np.int64]:
 
 def _codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Number hashable ids in the order of their first rows; return (numbers, distinct ids)."""
+    numbers: dict[Any, int] = defaultdict(itertools.count().__next__)
     try:
-        numbers = {value: number for number, value in enumerate(dict.fromkeys(ids))}
+        codes = np.fromiter(map(numbers.__getitem__, ids), dtype=np.int64, count=len(ids))
     except TypeError:
         row, kind = next((r, type(v)) for r, v in enumerate(ids) if not _is_hashable(v))
         raise TypeError(f"{name} must be hashable, got {kind.__name__} in row {row}") from None
-    codes = np.fromiter(map(numbers.__getitem__, ids), dtype=np.int64, count=len(ids))
     return codes, object_array(numbers)
 
 

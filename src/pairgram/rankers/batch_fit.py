@@ -87,6 +87,15 @@ class Models(Sequence[Any]):
         vars(model).update({name: values.item(number) for name, values in self.own.items()})
         return model
 
+    def values(self, name: str) -> NDArray[Any]:
+        """Return an attribute of every model, (n_models,); NaN for those without."""
+        if name in self.own:
+            return self.own[name]
+        values = np.full(len(self), getattr(self.first, name, np.nan), dtype=object)
+        for number, model in self.alone.items():
+            values[number] = getattr(model, name, np.nan)
+        return values
+
     def in_places(self, places: Rows) -> Models:
         """Return the models in another order: model i is in place places[i]."""
         order = np.argsort(places)
@@ -169,10 +178,7 @@ class BatchFit:
         return self.models.coefs
 
     def _values(self, name: str) -> Vector:
-        own = self.models.own.get(name)
-        if own is None:
-            own = np.array([float(getattr(model, name, np.nan)) for model in self.models])
-        return np.where(self._failed, np.nan, own)
+        return np.where(self._failed, np.nan, self.models.values(name).astype(np.float64))
 
     @property
     def alpha_(self) -> Vector:
@@ -367,8 +373,7 @@ class BatchFit:
             values = self._values(name)
             if np.isfinite(values[~self._failed]).all():
                 arrays[name] = np.where(self._failed, 0.0, values)
-        forms = [getattr(model, "form_", None) == "dual" for model in self.models]
-        arrays["is_dual"] = np.array(forms, dtype=np.int64)
+        arrays["is_dual"] = (self.models.values("form_") == "dual").astype(np.int64)
         keys = self.keys.tolist()
         if self.keys.dtype.kind in "iuO" and {type(key) for key in keys} <= {int}:
             far = next((key for key in keys if not -(2**63) <= key < 2**63), None)
