@@ -223,7 +223,7 @@ class DataSets:
             some = np.flatnonzero(~gaps[:, targets[0]])
             one = len(known) == 1 and len(some) == len(Y)  # of which nothing is copied
             blocks.append(X if one else X[some])
-            labels.append(Y if one else Y[np.ix_(some, targets)])
+            labels.append(Y if one else Y[some[:, None], targets])
             ids.append(None if told["qid"] is None else told["qid"][some])
         counts = np.array([len(targets) for targets in known.values()])
         places = None if len(known) == 1 else np.concatenate([*known.values()])
