@@ -286,19 +286,11 @@ void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* 
     scale_and_shift<T>(n, width, level, weight, within, sums.sum.data(), rows, ld);
 }
 
-template void load_row<double, double>(std::ptrdiff_t, const double*, const double*, double,
-                                       double*, double*, flag_of<double>*);
-template void load_row<double, float>(std::ptrdiff_t, const float*, const float*, double, double*,
-                                      double*, flag_of<float>*);
-template void load_row<float, float>(std::ptrdiff_t, const float*, const float*, double, float*,
-                                     double*, flag_of<float>*);
-template void load_row<float, double>(std::ptrdiff_t, const double*, const double*, double, float*,
-                                      double*, flag_of<double>*);
-template void transform_rows<double>(std::ptrdiff_t, std::ptrdiff_t, const std::int32_t*,
-                                     const double*, const double*, const query_plan&, join, double*,
-                                     std::ptrdiff_t, level_sums&);
-template void transform_rows<float>(std::ptrdiff_t, std::ptrdiff_t, const std::int32_t*,
-                                    const double*, const double*, const query_plan&, join, float*,
-                                    std::ptrdiff_t, level_sums&);
+template decltype(load_row<double, double>) load_row<double, double>;
+template decltype(load_row<double, float>) load_row<double, float>;
+template decltype(load_row<float, float>) load_row<float, float>;
+template decltype(load_row<float, double>) load_row<float, double>;
+template decltype(transform_rows<double>) transform_rows<double>;
+template decltype(transform_rows<float>) transform_rows<float>;
 
 }  // namespace pairgram

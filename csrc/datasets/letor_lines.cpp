@@ -300,9 +300,7 @@ void parse_lines(const char* begin, const char* end, id_rule rule, const letor_o
     reader.finish();
 }
 
-template void parse_lines(const char*, const char*, id_rule, const letor_options&,
-                          letor_piece<float>&);
-template void parse_lines(const char*, const char*, id_rule, const letor_options&,
-                          letor_piece<double>&);
+template decltype(parse_lines<float>) parse_lines<float>;
+template decltype(parse_lines<double>) parse_lines<double>;
 
 }  // namespace pairgram

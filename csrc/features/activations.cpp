@@ -312,7 +312,7 @@ void apply(activation f, std::ptrdiff_t n, T* x) {
     }
 }
 
-template void apply<double>(activation, std::ptrdiff_t, double*);
-template void apply<float>(activation, std::ptrdiff_t, float*);
+template decltype(apply<double>) apply<double>;
+template decltype(apply<float>) apply<float>;
 
 }  // namespace pairgram

@@ -163,9 +163,7 @@ void find_moments(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* 
     std::copy_n(all.highest.begin(), d, moments.highest);
 }
 
-template void find_moments<double>(std::ptrdiff_t, std::ptrdiff_t, const double*, const double*,
-                                   const column_moments&, int);
-template void find_moments<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const double*,
-                                  const column_moments&, int);
+template decltype(find_moments<double>) find_moments<double>;
+template decltype(find_moments<float>) find_moments<float>;
 
 }  // namespace pairgram

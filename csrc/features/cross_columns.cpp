@@ -154,16 +154,15 @@ void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows,
     });
 }
 
-#define PAIRGRAM_CROSS_COLUMNS(T)                                                               \
-    template struct cross_columns<T>;                                                           \
-    template std::ptrdiff_t n_outputs<T>(const cross_columns<T>&, cross_part);                  \
-    template void map_cross<T>(const cross_columns<T>&, cross_part, std::ptrdiff_t, const T*,   \
-                               std::ptrdiff_t, T*, std::ptrdiff_t);                             \
-    template void fold_left<T>(const cross_columns<T>&, const T*, const double*, double*);      \
-    template void score_cross<T>(const cross_columns<T>&, std::ptrdiff_t, const T*,             \
-                                 std::ptrdiff_t, std::ptrdiff_t, const double*, std::ptrdiff_t, \
-                                 double*, std::ptrdiff_t);
-PAIRGRAM_CROSS_COLUMNS(double)
-PAIRGRAM_CROSS_COLUMNS(float)
+template struct cross_columns<double>;
+template struct cross_columns<float>;
+template decltype(n_outputs<double>) n_outputs<double>;
+template decltype(n_outputs<float>) n_outputs<float>;
+template decltype(map_cross<double>) map_cross<double>;
+template decltype(map_cross<float>) map_cross<float>;
+template decltype(fold_left<double>) fold_left<double>;
+template decltype(fold_left<float>) fold_left<float>;
+template decltype(score_cross<double>) score_cross<double>;
+template decltype(score_cross<float>) score_cross<float>;
 
 }  // namespace pairgram

@@ -166,17 +166,11 @@ void find_known_sums(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const doubl
         for (std::ptrdiff_t k = 0; k < 2 * d; ++k) out[k] += sums[part * 2 * d + k];
 }
 
-template void fill_gaps<double>(std::ptrdiff_t, std::ptrdiff_t, const double*, const double*,
-                                double*, int);
-template void fill_gaps<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const float*, float*,
-                               int);
-template void find_known_medians<double>(std::ptrdiff_t, std::ptrdiff_t, const double*,
-                                         const double*, double*, int);
-template void find_known_medians<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const double*,
-                                        double*, int);
-template void find_known_sums<double>(std::ptrdiff_t, std::ptrdiff_t, const double*, const double*,
-                                      const double*, double*, int);
-template void find_known_sums<float>(std::ptrdiff_t, std::ptrdiff_t, const float*, const double*,
-                                     const double*, double*, int);
+template decltype(fill_gaps<double>) fill_gaps<double>;
+template decltype(fill_gaps<float>) fill_gaps<float>;
+template decltype(find_known_medians<double>) find_known_medians<double>;
+template decltype(find_known_medians<float>) find_known_medians<float>;
+template decltype(find_known_sums<double>) find_known_sums<double>;
+template decltype(find_known_sums<float>) find_known_sums<float>;
 
 }  // namespace pairgram

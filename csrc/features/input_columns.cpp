@@ -215,9 +215,7 @@ void make_columns(const input_columns& columns, std::ptrdiff_t n, const T* rows,
     }
 }
 
-template void make_columns<double>(const input_columns&, std::ptrdiff_t, const double*,
-                                   std::ptrdiff_t, double*, std::ptrdiff_t);
-template void make_columns<float>(const input_columns&, std::ptrdiff_t, const float*,
-                                  std::ptrdiff_t, float*, std::ptrdiff_t);
+template decltype(make_columns<double>) make_columns<double>;
+template decltype(make_columns<float>) make_columns<float>;
 
 }  // namespace pairgram

@@ -207,9 +207,7 @@ void make_list_columns(const list_columns& columns, const query_rows& lists,
     });
 }
 
-template void make_list_columns(const list_columns&, const query_rows&, std::ptrdiff_t,
-                                const double*, double*, int);
-template void make_list_columns(const list_columns&, const query_rows&, std::ptrdiff_t,
-                                const float*, float*, int);
+template decltype(make_list_columns<double>) make_list_columns<double>;
+template decltype(make_list_columns<float>) make_list_columns<float>;
 
 }  // namespace pairgram

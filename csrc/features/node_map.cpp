@@ -326,13 +326,11 @@ part_of_cross<T>::part_of_cross(const node_map<T>& map, cross_part part)
     outer_.then = &own_;
 }
 
-#define PAIRGRAM_NODE_MAPS(T)                                                                   \
-    template void map_rows<T>(const node_map<T>&, std::ptrdiff_t, const T*, std::ptrdiff_t, T*, \
-                              std::ptrdiff_t);                                                  \
-    template class part_of_cross<T>;                                                            \
-    template void score_mapped<T>(const node_map<T>&, std::ptrdiff_t, const T*,                 \
-                                  const linear_models&, double*, std::ptrdiff_t);
-PAIRGRAM_NODE_MAPS(double)
-PAIRGRAM_NODE_MAPS(float)
+template decltype(map_rows<double>) map_rows<double>;
+template decltype(map_rows<float>) map_rows<float>;
+template class part_of_cross<double>;
+template class part_of_cross<float>;
+template decltype(score_mapped<double>) score_mapped<double>;
+template decltype(score_mapped<float>) score_mapped<float>;
 
 }  // namespace pairgram

@@ -247,9 +247,7 @@ void find_order_statistics(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, std::
     });
 }
 
-template void find_order_statistics<double>(std::ptrdiff_t, std::ptrdiff_t, const double*,
-                                            std::ptrdiff_t, const std::int64_t*, double*, int);
-template void find_order_statistics<float>(std::ptrdiff_t, std::ptrdiff_t, const float*,
-                                           std::ptrdiff_t, const std::int64_t*, double*, int);
+template decltype(find_order_statistics<double>) find_order_statistics<double>;
+template decltype(find_order_statistics<float>) find_order_statistics<float>;
 
 }  // namespace pairgram

@@ -117,7 +117,7 @@ void pick(T* values, std::ptrdiff_t n, const places& wanted, int depth) {
     pick_from_cells(n, values, cells.data(), n_cells, wanted, depth);
 }
 
-template void pick<double>(double*, std::ptrdiff_t, const places&, int);
-template void pick<float>(float*, std::ptrdiff_t, const places&, int);
+template decltype(pick<double>) pick<double>;
+template decltype(pick<float>) pick<float>;
 
 }  // namespace pairgram

@@ -124,11 +124,7 @@ void find_weighted_places(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const 
     });
 }
 
-template void find_weighted_places<double>(std::ptrdiff_t, std::ptrdiff_t, const double*,
-                                           const double*, std::ptrdiff_t, const double*,
-                                           const weighted_places&, int);
-template void find_weighted_places<float>(std::ptrdiff_t, std::ptrdiff_t, const float*,
-                                          const double*, std::ptrdiff_t, const double*,
-                                          const weighted_places&, int);
+template decltype(find_weighted_places<double>) find_weighted_places<double>;
+template decltype(find_weighted_places<float>) find_weighted_places<float>;
 
 }  // namespace pairgram

@@ -135,15 +135,9 @@ bool eigen(std::ptrdiff_t n, double* a, double* eigenvalues) {
     return info == 0;
 }
 
-template void gemm<double>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, double,
-                           const double*, std::ptrdiff_t, const double*, std::ptrdiff_t, double,
-                           double*, std::ptrdiff_t);
-template void gemm<float>(trans, trans, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float,
-                          const float*, std::ptrdiff_t, const float*, std::ptrdiff_t, float, float*,
-                          std::ptrdiff_t);
-template void syrk<double>(std::ptrdiff_t, std::ptrdiff_t, double, const double*, std::ptrdiff_t,
-                           double, double*, std::ptrdiff_t);
-template void syrk<float>(std::ptrdiff_t, std::ptrdiff_t, float, const float*, std::ptrdiff_t,
-                          float, float*, std::ptrdiff_t);
+template decltype(gemm<double>) gemm<double>;
+template decltype(gemm<float>) gemm<float>;
+template decltype(syrk<double>) syrk<double>;
+template decltype(syrk<float>) syrk<float>;
 
 }  // namespace pairgram::blas

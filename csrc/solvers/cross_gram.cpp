@@ -222,11 +222,9 @@ double cross_gram(const ranking_problem& problem, const feature_rows<T>& feature
     return pair_weight;
 }
 
-#define PAIRGRAM_CROSS_GRAM(T)                                                                 \
-    template bool is_cross_of_queries<T>(const ranking_problem&, const feature_rows<T>&, int); \
-    template double cross_gram<T>(const ranking_problem&, const feature_rows<T>&, double*,     \
-                                  std::int64_t*, int);
-PAIRGRAM_CROSS_GRAM(double)
-PAIRGRAM_CROSS_GRAM(float)
+template decltype(is_cross_of_queries<double>) is_cross_of_queries<double>;
+template decltype(is_cross_of_queries<float>) is_cross_of_queries<float>;
+template decltype(cross_gram<double>) cross_gram<double>;
+template decltype(cross_gram<float>) cross_gram<float>;
 
 }  // namespace pairgram

@@ -219,11 +219,7 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
     });
 }
 
-#define PAIRGRAM_CROSS_HOLD_OUT(T)                                                                 \
-    template void cross_hold_out<T>(const ranking_problem&, const feature_rows<T>&,                \
-                                    const buffer<std::int64_t>&, const double*, const ridge_path&, \
-                                    double*, double*, int);
-PAIRGRAM_CROSS_HOLD_OUT(double)
-PAIRGRAM_CROSS_HOLD_OUT(float)
+template decltype(cross_hold_out<double>) cross_hold_out<double>;
+template decltype(cross_hold_out<float>) cross_hold_out<float>;
 
 }  // namespace pairgram

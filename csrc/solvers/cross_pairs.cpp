@@ -393,15 +393,13 @@ void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, doubl
     }
 }
 
-#define PAIRGRAM_CROSS_PAIRS(T)                                                                    \
-    template cross_rows<T> lay_out<T>(const query_rows&, bool, const T*, const node_map<T>&, int); \
-    template void cross_pair_product<T>(const cross_rows<T>&, const buffer<laplacian>&,            \
-                                        std::ptrdiff_t, const double*, const std::int64_t*,        \
-                                        double*, int);                                             \
-    template void cross_transposed<T>(const cross_rows<T>&, const double*, double*, int);          \
-    template void cross_pair_squares<T>(const cross_rows<T>&, const laplacian&, double*, double*,  \
-                                        double*, int);
-PAIRGRAM_CROSS_PAIRS(double)
-PAIRGRAM_CROSS_PAIRS(float)
+template decltype(lay_out<double>) lay_out<double>;
+template decltype(lay_out<float>) lay_out<float>;
+template decltype(cross_pair_product<double>) cross_pair_product<double>;
+template decltype(cross_pair_product<float>) cross_pair_product<float>;
+template decltype(cross_transposed<double>) cross_transposed<double>;
+template decltype(cross_transposed<float>) cross_transposed<float>;
+template decltype(cross_pair_squares<double>) cross_pair_squares<double>;
+template decltype(cross_pair_squares<float>) cross_pair_squares<float>;
 
 }  // namespace pairgram

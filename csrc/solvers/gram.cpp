@@ -193,9 +193,7 @@ double gram(const ranking_problem& problem, const feature_rows<T>& features,
     return blocks.pair_weight();
 }
 
-template double gram<double>(const ranking_problem&, const feature_rows<double>&, std::ptrdiff_t,
-                             double*, std::int64_t*, int);
-template double gram<float>(const ranking_problem&, const feature_rows<float>&, std::ptrdiff_t,
-                            double*, std::int64_t*, int);
+template decltype(gram<double>) gram<double>;
+template decltype(gram<float>) gram<float>;
 
 }  // namespace pairgram

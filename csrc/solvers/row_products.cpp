@@ -237,12 +237,11 @@ void whitened_features::hessian_product(const score_loss& loss, const double* s,
     w_.sum(total.data(), out, n_threads);
 }
 
-#define PAIRGRAM_ROW_PRODUCTS(T)                                                            \
-    template void score_rows<T>(const matrix_rows<T>&, const linear_models&, double*, int); \
-    template void add_rows<T>(const matrix_rows<T>&, std::ptrdiff_t, std::ptrdiff_t,        \
-                              const double*, double*);                                      \
-    template class dense_features<T>;
-PAIRGRAM_ROW_PRODUCTS(double)
-PAIRGRAM_ROW_PRODUCTS(float)
+template decltype(score_rows<double>) score_rows<double>;
+template decltype(score_rows<float>) score_rows<float>;
+template decltype(add_rows<double>) add_rows<double>;
+template decltype(add_rows<float>) add_rows<float>;
+template class dense_features<double>;
+template class dense_features<float>;
 
 }  // namespace pairgram

@@ -515,14 +515,11 @@ void sparse_pair_product(const sparse_rows<T>& X, const buffer<laplacian>& lapla
     }
 }
 
-#define PAIRGRAM_SPARSE_PRODUCT(T)                                                                \
-    template void sparse_pair_diagonal(const sparse_rows<T>&, const laplacian&, double*, double*, \
-                                       int);                                                      \
-    template pieces_of_rows cut_rows(const sparse_rows<T>&, const query_rows&);                   \
-    template void sparse_pair_product(const sparse_rows<T>&, const buffer<laplacian>&,            \
-                                      const pieces_of_rows&, std::ptrdiff_t, const double*,       \
-                                      const std::int64_t*, double*, int);
-PAIRGRAM_SPARSE_PRODUCT(double)
-PAIRGRAM_SPARSE_PRODUCT(float)
+template decltype(sparse_pair_diagonal<double>) sparse_pair_diagonal<double>;
+template decltype(sparse_pair_diagonal<float>) sparse_pair_diagonal<float>;
+template decltype(cut_rows<double>) cut_rows<double>;
+template decltype(cut_rows<float>) cut_rows<float>;
+template decltype(sparse_pair_product<double>) sparse_pair_product<double>;
+template decltype(sparse_pair_product<float>) sparse_pair_product<float>;
 
 }  // namespace pairgram

@@ -68,9 +68,7 @@ void interleave_columns(std::ptrdiff_t n, std::ptrdiff_t d, const T* const* colu
     for (std::ptrdiff_t j = 0; j < d; ++j) missing[j] = found[j].load();
 }
 
-template void interleave_columns<double>(std::ptrdiff_t, std::ptrdiff_t, const double* const*,
-                                         const double*, double*, bool*, int);
-template void interleave_columns<float>(std::ptrdiff_t, std::ptrdiff_t, const float* const*,
-                                        const float*, float*, bool*, int);
+template decltype(interleave_columns<double>) interleave_columns<double>;
+template decltype(interleave_columns<float>) interleave_columns<float>;
 
 }  // namespace pairgram
