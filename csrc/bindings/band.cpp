@@ -10,7 +10,6 @@ namespace {
 
 py::ssize_t order_of(const array<double>& matrix) {
     check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
-    pointer(matrix);  // aligned
     return matrix.shape(0);
 }
 
@@ -30,11 +29,8 @@ py::tuple reduce_array(array<double>& matrix, py::ssize_t width, int n_threads) 
     const auto n = order_of(matrix);
     check(width > 0, "width must be at least 1");
     array<double> band({n, width + 1}), factors({n_reflector_blocks(n, width), width, width});
-    auto *a = matrix.mutable_data(), *b = band.mutable_data(), *t = factors.mutable_data();
-    {
-        const without_gil release;
-        reduce_to_band(n, width, a, b, t, n_threads);
-    }
+    unlocked(reduce_to_band, n, width, writable(matrix), writable(band), writable(factors),
+             n_threads);
     return py::make_tuple(band, factors);
 }
 
@@ -42,51 +38,32 @@ void apply_arrays(const array<double>& matrix, const array<double>& factors, arr
                   bool transposed, int n_threads) {
     const auto n = order_of(matrix), width = width_of_band(factors, n);
     check(vectors.ndim() == 2 && vectors.shape(1) == n, "vectors must be (n_vectors, n)");
-    pointer(vectors);  // aligned
-    const auto *a = matrix.data(), *t = pointer(factors);
-    const auto n_vectors = vectors.shape(0);
-    auto* x = vectors.mutable_data();
-    const without_gil release;
-    apply_band_basis(n, width, a, t, transposed, n_vectors, x, n_threads);
+    unlocked(apply_band_basis, n, width, pointer(matrix), pointer(factors), transposed,
+             vectors.shape(0), writable(vectors), n_threads);
 }
 
 void form_array(array<double>& matrix, const array<double>& factors, int n_threads) {
     const auto n = order_of(matrix), width = width_of_band(factors, n);
-    const auto* t = pointer(factors);
-    auto* a = matrix.mutable_data();
-    const without_gil release;
-    form_band_basis(n, width, a, t, n_threads);
+    unlocked(form_band_basis, n, width, writable(matrix), pointer(factors), n_threads);
 }
 
 py::tuple solve_array(const array<double>& band, const array<double>& shifts,
                       const array<double>& target, int n_threads) {
     const auto matrix = band_of(band);
     check(shifts.ndim() == 1, "shifts must be 1-d");
-    check(target.ndim() == 1 && target.size() == matrix.n, "target must be (n,)");
-    array<double> out({shifts.size(), matrix.n});
-    array<double> log_determinants(shifts.size());
-    const auto *s = pointer(shifts), *b = pointer(target);
-    auto* x = out.mutable_data();
-    auto* logs = log_determinants.mutable_data();
-    {
-        const without_gil release;
-        solve_shifted(matrix, shifts.size(), s, b, x, logs, n_threads);
-    }
+    check_one_per("target must be (n,)", target, matrix.n);
+    array<double> out({shifts.size(), matrix.n}), log_determinants(shifts.size());
+    unlocked(solve_shifted, matrix, shifts.size(), pointer(shifts), pointer(target), writable(out),
+             writable(log_determinants), n_threads);
     return py::make_tuple(out, log_determinants);
-}
-
-double largest_array(const array<double>& band) {
-    const auto matrix = band_of(band);
-    const without_gil release;
-    return largest_of_band(matrix);
 }
 
 // The offsets of folds, which are checked against the number of what they divide.
 const std::int64_t* offsets_of(const array<std::int64_t>& offsets, py::ssize_t n_folds,
                                py::ssize_t n, const char* what) {
     const auto* values = pointer(offsets);
-    check(offsets.ndim() == 1 && offsets.size() == n_folds + 1 && values[0] == 0 &&
-              values[n_folds] == n && std::is_sorted(values, values + n_folds + 1),
+    check(has_shape(offsets, {n_folds + 1}) && values[0] == 0 && values[n_folds] == n &&
+              std::is_sorted(values, values + n_folds + 1),
           what);
     return values;
 }
@@ -99,7 +76,7 @@ py::tuple hold_out_array(const array<double>& band, const array<double>& basis,
     const auto matrix = band_of(band);
     const auto n = matrix.n, n_folds = row_offsets.size() - 1;
     check(order_of(basis) == n, "basis must be (n, n)");
-    check(target.ndim() == 1 && target.size() == n, "target must be (n,)");
+    check_one_per("target must be (n,)", target, n);
     check(alphas.ndim() == 1 && rows.ndim() == 1, "alphas and rows must be 1-d");
     check(points.ndim() == 2 && points.shape(1) == n, "points must be (n_points, n)");
     check(n_folds >= 0, "row_offsets must be (n_folds + 1,)");
@@ -108,7 +85,7 @@ py::tuple hold_out_array(const array<double>& band, const array<double>& basis,
         "rows must be in [0, n)");
     const band_folds folds{
         matrix,
-        basis.data(),
+        pointer(basis),
         pointer(target),
         alphas.size(),
         pointer(alphas),
@@ -121,33 +98,25 @@ py::tuple hold_out_array(const array<double>& band, const array<double>& basis,
         offsets_of(point_offsets, n_folds, points.shape(0),
                    "point_offsets must rise from 0 to n_points, one a fold and the end")};
     array<double> residuals({alphas.size(), rows.size()}), levels({alphas.size(), points.shape(0)});
-    auto *out = residuals.mutable_data(), *of_points = levels.mutable_data();
-    bool definite = false;
-    {
-        const without_gil release;
-        definite = hold_out_band(folds, out, of_points, n_threads);
-    }
+    const bool definite =
+        unlocked(hold_out_band, folds, writable(residuals), writable(levels), n_threads);
     return py::make_tuple(residuals, levels, definite);
 }
 
 }  // namespace
 
 void bind_band(py::module_& m) {
-    m.def("reduce_to_band", &reduce_array, py::arg("matrix").noconvert(), py::arg("width"),
-          py::arg("n_threads") = 1);
-    m.def("apply_band_basis", &apply_arrays, py::arg("matrix").noconvert(),
-          py::arg("factors").noconvert(), py::arg("vectors").noconvert(),
-          py::arg("transposed") = false, py::arg("n_threads") = 1);
-    m.def("form_band_basis", &form_array, py::arg("matrix").noconvert(),
-          py::arg("factors").noconvert(), py::arg("n_threads") = 1);
-    m.def("solve_band", &solve_array, py::arg("band").noconvert(), py::arg("shifts").noconvert(),
-          py::arg("target").noconvert(), py::arg("n_threads") = 1);
-    m.def("hold_out_band", &hold_out_array, py::arg("band").noconvert(),
-          py::arg("basis").noconvert(), py::arg("target").noconvert(),
-          py::arg("alphas").noconvert(), py::arg("rows").noconvert(),
-          py::arg("row_offsets").noconvert(), py::arg("points").noconvert(),
-          py::arg("point_offsets").noconvert(), py::arg("n_threads") = 1);
-    m.def("largest_of_band", &largest_array, py::arg("band").noconvert());
+    m.def("reduce_to_band", &reduce_array, "matrix"_a, "width"_a, "n_threads"_a = 1);
+    m.def("apply_band_basis", &apply_arrays, "matrix"_a, "factors"_a, "vectors"_a,
+          "transposed"_a = false, "n_threads"_a = 1);
+    m.def("form_band_basis", &form_array, "matrix"_a, "factors"_a, "n_threads"_a = 1);
+    m.def("solve_band", &solve_array, "band"_a, "shifts"_a, "target"_a, "n_threads"_a = 1);
+    m.def("hold_out_band", &hold_out_array, "band"_a, "basis"_a, "target"_a, "alphas"_a, "rows"_a,
+          "row_offsets"_a, "points"_a, "point_offsets"_a, "n_threads"_a = 1);
+    m.def(
+        "largest_of_band",
+        [](const array<double>& band) { return unlocked(largest_of_band, band_of(band)); },
+        "band"_a);
 }
 
 }  // namespace pairgram

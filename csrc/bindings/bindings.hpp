@@ -9,22 +9,42 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "data/query_rows.hpp"
 #include "features/input_columns.hpp"
 #include "features/node_map.hpp"
 #include "support/interrupt.hpp"
 
+namespace pybind11::detail {
+
+// Every array that crosses the boundary: C-contiguous, the exact dtype, never silently copied.
+template <class T>
+struct pyobject_caster<array_t<T, array::c_style>> {
+    using type = array_t<T, array::c_style>;
+
+    bool load(handle from, bool) {
+        if (!type::check_(from)) return false;
+        value = reinterpret_borrow<type>(from);
+        return true;
+    }
+    static handle cast(const handle& from, return_value_policy, handle) { return from.inc_ref(); }
+    PYBIND11_TYPE_CASTER(type, handle_type_name<type>::name);
+};
+
+}  // namespace pybind11::detail
+
 namespace pairgram {
 
 namespace py = pybind11;
+using namespace py::literals;
 
-// Every array that crosses the boundary: C-contiguous, the exact dtype, never silently copied.
 template <class T>
 using array = py::array_t<T, py::array::c_style>;
 template <class T>
@@ -48,6 +68,17 @@ const T* pointer(const optional_array<T>& values) {
     return values ? pointer(*values) : nullptr;
 }
 
+// The elements of an array that compiled code writes.
+template <class T>
+T* writable(array<T>& values) {
+    pointer(values);  // aligned
+    return values.mutable_data();
+}
+
+inline bool has_shape(const py::array& values, std::initializer_list<py::ssize_t> shape) {
+    return std::equal(shape.begin(), shape.end(), values.shape(), values.shape() + values.ndim());
+}
+
 // Lets other Python threads run while compiled code works on n values: where these are few, the
 // work takes less time than it would to hand the GIL over.
 class without_gil {
@@ -61,6 +92,19 @@ class without_gil {
   private:
     std::optional<py::gil_scoped_release> release_;
 };
+
+// Calls compiled code that works on n values. The arguments, such as the pointers of arrays, are
+// taken before.
+template <class Function, class... Arguments>
+auto unlocked_for(py::ssize_t n, const Function& function, Arguments&&... arguments) {
+    const without_gil release(n);
+    return function(std::forward<Arguments>(arguments)...);
+}
+
+template <class Function, class... Arguments>
+auto unlocked(const Function& function, Arguments&&... arguments) {
+    return unlocked_for(PY_SSIZE_T_MAX, function, std::forward<Arguments>(arguments)...);
+}
 
 // An object that its calls change, and a call that uses it. One thread may use it at a time: a call
 // while another runs would see half of a change, so it is refused. It is not delayed, for what it
@@ -111,38 +155,40 @@ E named(const char* option, const std::string& name, const std::pair<const char*
                                 name + "'");
 }
 
+inline void check_one_per(const char* what, const py::array& values, py::ssize_t n) {
+    check(has_shape(values, {n}), what);
+}
+template <class T>
+void check_one_per(const char* what, const optional_array<T>& values, py::ssize_t n) {
+    if (values) check_one_per(what, *values, n);
+}
+
 // The queries of n_rows rows, checked; without labels and weights.
 inline query_rows queries_of(const array<std::int64_t>& offsets,
                              const optional_array<std::int64_t>& order, py::ssize_t n_rows) {
     check(offsets.ndim() == 1 && offsets.size() > 0, "offsets must be 1-d, one more than queries");
-    check(!order || (order->ndim() == 1 && order->size() == n_rows),
-          "order must be 1-d with a value per row");
+    check_one_per("order must be 1-d with a value per row", order, n_rows);
     const query_rows queries{offsets.size() - 1, pointer(offsets), pointer(order)};
-    const without_gil release(n_rows);
-    check_rows(queries, n_rows);
+    unlocked_for(n_rows, check_rows, queries, n_rows);
     return queries;
 }
 
-inline void check_one_per(const char* what, const array<double>& values, py::ssize_t n) {
-    check(values.ndim() == 1 && values.size() == n, what);
+template <class T>
+array<T> as_array(const std::vector<T>& values) {
+    return array<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-// A map of rows to hidden nodes that keeps its arrays alive.
+// A map of rows to hidden nodes that keeps its arrays and other maps alive.
 template <class T>
 struct bound_node_map {
-    array<T> bias;
-    optional_array<T> square, origin, plain_weights;
-    optional_array<double> centre;
+    py::object kept;
     node_map<T> map;
-    py::object wide = py::none();
-    py::object columns = py::none(), then = py::none();
     std::shared_ptr<cross_columns<T>> cross = {};
-    py::object left = py::none(), right = py::none();
 };
 
 // Columns that are made of rows, which keep their arrays alive.
 struct bound_input_columns {
-    optional_array<double> centres, factors;
+    py::object kept;
     input_columns columns;
 };
 
@@ -156,9 +202,6 @@ void bind_feature_maps(py::module_& m);
 void bind_group_fits(py::module_& m);
 void bind_comparisons(py::module_& m);
 void bind_svm(py::module_& m);
-void bind_sparse_indices(py::module_& m);
-void bind_sparse_pairs(py::module_& m);
-void bind_cross_pairs(py::module_& m);
-void bind_tables(py::module_& m);
+void bind_pair_products(py::module_& m);
 
 }  // namespace pairgram

@@ -2,6 +2,7 @@
 #include "data/comparisons.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,9 +20,9 @@ std::shared_ptr<comparisons> make_comparisons(py::ssize_t n_items,
                                               const array<std::int64_t>& loser,
                                               const optional_array<double>& weights) {
     const auto n = winner.size();
-    check(n_items >= 0 && winner.ndim() == 1 && loser.ndim() == 1 && loser.size() == n,
+    check(n_items >= 0 && has_shape(winner, {n}) && has_shape(loser, {n}),
           "winner and loser must be 1-d, of one length");
-    if (weights) check_one_per("weights must be 1-d, one per comparison", *weights, n);
+    check_one_per("weights must be 1-d, one per comparison", weights, n);
     const auto *first = pointer(winner), *second = pointer(loser);
     const auto* of_pairs = pointer(weights);
     const without_gil release(n);
@@ -33,17 +34,11 @@ std::shared_ptr<comparisons> make_comparisons(py::ssize_t n_items,
 
 array<std::int64_t> connected(const comparisons& pairs) {
     array<std::int64_t> roots(pairs.n_items());
-    auto* out = roots.mutable_data();
-    const without_gil release(pairs.n_pairs());
-    pairs.connected(out);
+    unlocked_for(pairs.n_pairs(), std::mem_fn(&comparisons::connected), pairs, writable(roots));
     return roots;
 }
 
-array<std::int64_t> item_offsets(const comparisons& pairs) {
-    array<std::int64_t> offsets(pairs.n_items() + 1);
-    std::copy(pairs.offsets.begin(), pairs.offsets.end(), offsets.mutable_data());
-    return offsets;
-}
+array<std::int64_t> item_offsets(const comparisons& pairs) { return as_array(pairs.offsets); }
 
 array<std::int64_t> pairs_of_places(const comparisons& pairs) {
     array<std::int64_t> found(2 * pairs.n_pairs());
@@ -52,21 +47,15 @@ array<std::int64_t> pairs_of_places(const comparisons& pairs) {
     return found;
 }
 
-py::ssize_t width_of(const comparisons& pairs, const array<double>& rows) {
-    check(rows.ndim() == 2 && rows.shape(0) == pairs.n_items(), "rows must be 2-d, one per item");
-    return rows.shape(1);
-}
-
 array<double> pair_products(const comparisons& pairs, const array<double>& rows,
                             const array<double>& targets, int n_threads) {
-    const auto width = width_of(pairs, rows);
+    check(rows.ndim() == 2 && rows.shape(0) == pairs.n_items(), "rows must be 2-d, one per item");
     check_one_per("targets must be 1-d, one per comparison", targets, pairs.n_pairs());
-    const auto *in = pointer(rows), *t = pointer(targets);
-    array<double> result({pairs.n_items(), width + 1});
-    auto* out = result.mutable_data();
-    const without_gil release;
-    pairs.multiply(width, in, t, out, n_threads);
-    return result;
+    const auto width = rows.shape(1);
+    array<double> out({pairs.n_items(), width + 1});
+    unlocked(std::mem_fn(&comparisons::multiply), pairs, width, pointer(rows), pointer(targets),
+             writable(out), n_threads);
+    return out;
 }
 
 std::unique_ptr<bound_comparison_loss> make_comparison_loss(
@@ -83,17 +72,15 @@ std::unique_ptr<bound_comparison_loss> make_comparison_loss(
 
 void bind_comparisons(py::module_& m) {
     py::class_<comparisons, std::shared_ptr<comparisons>>(m, "Comparisons")
-        .def(py::init(&make_comparisons), py::arg("n_items"), py::arg("winner").noconvert(),
-             py::arg("loser").noconvert(), py::arg("weights").noconvert().none(true))
+        .def(py::init(&make_comparisons), "n_items"_a, "winner"_a, "loser"_a, "weights"_a)
         .def("connected", &connected)
         .def("offsets", &item_offsets)
         .def("pairs", &pairs_of_places)
-        .def("multiply", &pair_products, py::arg("rows").noconvert(),
-             py::arg("targets").noconvert(), py::arg("n_threads"));
+        .def("multiply", &pair_products, "rows"_a, "targets"_a, "n_threads"_a);
     py::class_<bound_comparison_loss, std::shared_ptr<bound_comparison_loss>> loss(
         m, "ComparisonLoss");
-    loss.def(py::init(&make_comparison_loss), py::arg("comparisons"),
-             py::arg("margins").noconvert(), py::kw_only(), py::arg("loss"));
+    loss.def(py::init(&make_comparison_loss), "comparisons"_a, "margins"_a, py::kw_only(),
+             "loss"_a);
     define_loss<comparison_loss>(loss);
 }
 

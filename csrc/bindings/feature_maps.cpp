@@ -11,6 +11,7 @@
 #include "features/cross_columns.hpp"
 #include "features/node_map.hpp"
 #include "linear_algebra/top_products.hpp"
+#include "solvers/row_products.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {
@@ -31,11 +32,7 @@ activation activation_of(const std::string& name) {
 
 template <class T>
 void apply_activation(const std::string& name, array<T> values) {
-    const auto kind = activation_of(name);
-    pointer(values);  // aligned
-    T* const data = values.mutable_data();
-    const without_gil release;
-    apply(kind, values.size(), data);
+    unlocked(apply<T>, activation_of(name), values.size(), writable(values));
 }
 
 // One run of nodes: (first, past the last, activation or "linear").
@@ -43,9 +40,8 @@ using segment_fields = std::tuple<py::ssize_t, py::ssize_t, std::string>;
 
 template <class T>
 void set_tail(node_map<T>& map, const optional_array<T>& tail) {
-    check(!tail || (tail->ndim() == 2 && tail->shape(0) == map.n_nodes),
-          "tail must be (n_nodes, n_outputs)");
     if (!tail) return;
+    check(tail->ndim() == 2 && tail->shape(0) == map.n_nodes, "tail must be (n_nodes, n_outputs)");
     map.n_outputs = tail->shape(1);
     map.has_tail = true;
     map.tail = column_panels<T>(map.n_nodes, map.n_outputs, pointer(*tail), true);
@@ -67,24 +63,22 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
                                 const std::vector<segment_fields>& segments, T scale, int degree,
                                 bool manhattan, bool tanimoto, bool minmax,
                                 const optional_array<T>& origin, const optional_array<T>& tail) {
-    check(weights.ndim() == 2 && bias.ndim() == 1 && bias.size() == weights.shape(1),
+    check(weights.ndim() == 2 && has_shape(bias, {weights.shape(1)}),
           "weights must be (n_inputs, n_nodes), bias (n_nodes,)");
     const auto n_inputs = weights.shape(0), n_nodes = weights.shape(1);
-    check(!square || (square->ndim() == 1 && square->size() == n_nodes),
-          "square must be (n_nodes,)");
+    check_one_per("square must be (n_nodes,)", square, n_nodes);
     check(square || !manhattan, "Manhattan nodes need square");
     check(!tanimoto || !(manhattan || square),
           "Tanimoto nodes are not Manhattan and have no square");
     check(!minmax || !(manhattan || tanimoto || square || origin),
           "minmax nodes are no others, and have no square and no origin");
-    check(!origin || (origin->ndim() == 1 && origin->size() == n_inputs),
-          "origin must be (n_inputs,)");
+    check_one_per("origin must be (n_inputs,)", origin, n_inputs);
     check(degree >= 1, "degree must be at least 1");
-    bound_node_map<T> bound{bias, square, origin, {}, {}, {}};
+    bound_node_map<T> bound{py::make_tuple(bias, square, origin),
+                            {n_inputs, n_nodes, n_nodes, pointer(bias), pointer(square)}};
     auto& map = bound.map;
-    map = {n_inputs, n_nodes, n_nodes, pointer(bias), pointer(square)};
     if (manhattan || minmax) {
-        bound.plain_weights = weights;
+        bound.kept = py::make_tuple(bound.kept, weights);
         (minmax ? map.minmax : map.manhattan) = pointer(weights);
     } else {
         map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights), true);
@@ -109,23 +103,15 @@ bound_node_map<float> in_double(const py::object& wide, const optional_array<dou
                                 const optional_array<float>& tail,
                                 const optional_array<float>& offset) {
     const auto& map = wide.cast<const bound_node_map<double>&>().map;
-    bound_node_map<float> bound;
     const auto width = map.n_outputs;
-    bound.map = {map.n_inputs, width, width, nullptr, nullptr};
-    bound.map.wide = &map;
-    bound.wide = wide;
     check(tail ? centre && offset : !centre && !offset, "tail, centre and offset go together");
-    if (!tail) return bound;
-    check(tail->ndim() == 2 && tail->shape(0) == width, "tail must be (n_nodes, n_outputs)");
-    check_one_per("centre: 1-d, one per node", *centre, width);
-    check(offset->ndim() == 1 && offset->size() == tail->shape(1), "offset must be (n_outputs,)");
-    bound.bias = *offset;
-    bound.centre = centre;
-    bound.map.bias = pointer(*offset);
-    bound.map.centre = pointer(*centre);
-    bound.map.n_outputs = tail->shape(1);
-    bound.map.has_tail = true;
-    bound.map.tail = column_panels<float>(width, tail->shape(1), pointer(*tail), true);
+    bound_node_map<float> bound{py::make_tuple(wide, centre, offset),
+                                {map.n_inputs, width, width, pointer(offset), nullptr}};
+    set_tail(bound.map, tail);
+    check_one_per("centre: 1-d, one per node", centre, width);
+    check_one_per("offset must be (n_outputs,)", offset, bound.map.n_outputs);
+    bound.map.wide = &map;
+    bound.map.centre = pointer(centre);
     return bound;
 }
 
@@ -136,12 +122,11 @@ bound_node_map<T> after_columns(const py::object& columns, const py::object& the
     const auto* map = then.is_none() ? nullptr : &then.cast<const bound_node_map<T>&>().map;
     check(!map || map->n_inputs == made.n_columns(), "then must map the columns");
     const auto n_outputs = map ? map->n_outputs : made.n_columns();
-    bound_node_map<T> bound;
-    bound.map = {made.n_inputs, map ? map->n_nodes : n_outputs, n_outputs, nullptr, nullptr};
+    bound_node_map<T> bound{
+        py::make_tuple(columns, then),
+        {made.n_inputs, map ? map->n_nodes : n_outputs, n_outputs, nullptr, nullptr}};
     bound.map.columns = &made;
     bound.map.then = map;
-    bound.columns = columns;
-    bound.then = then;
     return bound;
 }
 
@@ -150,9 +135,8 @@ template <class T>
 bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
                         const array<std::int64_t>& left, const array<std::int64_t>& right,
                         const py::object& of_left, const py::object& of_right) {
-    bound_node_map<T> bound;
-    bound.cross = std::make_shared<cross_columns<T>>();
-    auto& made = *bound.cross;
+    const auto shared = std::make_shared<cross_columns<T>>();
+    auto& made = *shared;
     const auto map_of = [](const py::object& map, const buffer<std::int64_t>& columns) {
         const auto* found = map.is_none() ? nullptr : &map.cast<const bound_node_map<T>&>().map;
         check(!found || size_of(found->n_inputs) == columns.size(),
@@ -166,10 +150,9 @@ bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
     made.of_left = map_of(of_left, made.left);
     made.of_right = map_of(of_right, made.right);
     const auto width = n_outputs(made, cross_part::products);
-    bound.map = {n_inputs, width, width, nullptr, nullptr};
-    bound.map.cross = bound.cross.get();
-    bound.left = of_left;
-    bound.right = of_right;
+    bound_node_map<T> bound{
+        py::make_tuple(of_left, of_right), {n_inputs, width, width, nullptr, nullptr}, shared};
+    bound.map.cross = &made;
     return bound;
 }
 
@@ -208,17 +191,14 @@ array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_t
 // Writes the outputs into `out`, (n, n_outputs), in blocks that stay in cache until they are
 // rounded to its type. `shift`, (n_outputs,), is taken from every row of outputs before.
 template <class T, class Out>
-void store_array(const bound_node_map<T>& bound, const array<T>& rows, array<Out> out,
-                 const optional_array<T>& shift, int n_threads) {
-    const auto& map = bound.map;
+void store_rows(const node_map<T>& map, const array<T>& rows, array<Out>& out,
+                const optional_array<T>& shift, int n_threads) {
     check_inputs(map, rows);
     const auto width = map.n_outputs;
-    check(out.ndim() == 2 && out.shape(0) == rows.shape(0) && out.shape(1) == width,
-          "out must be (n, n_outputs)");
-    check(!shift || (shift->ndim() == 1 && shift->size() == width), "shift must be (n_outputs,)");
+    check(has_shape(out, {rows.shape(0), width}), "out must be (n, n_outputs)");
+    check_one_per("shift must be (n_outputs,)", shift, width);
     const T *const in = pointer(rows), *const taken = pointer(shift);
-    pointer(out);  // aligned
-    Out* const data = out.mutable_data();
+    Out* const data = writable(out);
     const without_gil release;
     by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
         constexpr std::ptrdiff_t most_rows = 64;
@@ -234,18 +214,44 @@ void store_array(const bound_node_map<T>& bound, const array<T>& rows, array<Out
     });
 }
 
+template <class T, class Out>
+void store_array(const bound_node_map<T>& bound, const array<T>& rows, array<Out> out,
+                 const optional_array<T>& shift, int n_threads) {
+    store_rows(bound.map, rows, out, shift, n_threads);
+}
+
+// The models of coefs (n_features,) or (n_models, n_features).
+linear_models models_of(const array<double>& coefs, py::ssize_t n_features) {
+    const auto n = coefs.ndim();
+    check((n == 1 || n == 2) && coefs.shape(n - 1) == n_features,
+          "coefs must be (n_features,) or (n_models, n_features), one per feature");
+    return {n == 1 ? 1 : coefs.shape(0), n_features, pointer(coefs)};
+}
+
+// Room for their scores of rows, (n_rows,) or (n_models, n_rows).
+array<double> scores_for(const array<double>& coefs, py::ssize_t n_rows) {
+    return coefs.ndim() == 1 ? array<double>(n_rows) : array<double>({coefs.shape(0), n_rows});
+}
+
+template <class T>
+array<double> score_array(const array<T>& features, const array<double>& coefs, int n_threads) {
+    check(features.ndim() == 2, "features must be 2-d");
+    const matrix_rows<T> rows{features.shape(0), features.shape(1), pointer(features), nullptr};
+    const auto models = models_of(coefs, rows.width);
+    auto scores = scores_for(coefs, rows.n_rows);
+    unlocked(score_rows<T>, rows, models, writable(scores), n_threads);
+    return scores;
+}
+
 template <class T>
 array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>& rows,
                                  const array<double>& coefs, int n_threads) {
     const auto& map = bound.map;
     check_inputs(map, rows);
-    const bool one = coefs.ndim() == 1;
-    check((one || coefs.ndim() == 2) && coefs.shape(coefs.ndim() - 1) == map.n_outputs,
-          "coefs must be (n_outputs,) or (n_models, n_outputs)");
-    const auto n_rows = rows.shape(0), n_models = one ? 1 : coefs.shape(0);
+    const auto n_rows = rows.shape(0);
     const T* in = pointer(rows);
-    const linear_models models(n_models, map.n_outputs, pointer(coefs));
-    array<double> scores = one ? array<double>(n_rows) : array<double>({n_models, n_rows});
+    const auto models = models_of(coefs, map.n_outputs);
+    auto scores = scores_for(coefs, n_rows);
     double* out = scores.mutable_data();
     const without_gil release;
     by_blocks(map, n_rows, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
@@ -260,16 +266,8 @@ array<double> right_side(const bound_node_map<T>& bound, const array<T>& rows, i
     check_inputs(bound.map, rows);
     check(cross_of(bound.map) != nullptr, "the map must be a cross");
     const part_of_cross<T> part(bound.map, cross_part::right);
-    const auto& map = part.map();
-    const T* in = pointer(rows);
-    array<double> out({rows.shape(0), map.n_outputs});
-    double* data = out.mutable_data();
-    const without_gil release;
-    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
-        buffer<T> made(n * map.n_outputs);
-        map_rows(map, n, in + first * map.n_inputs, map.n_inputs, made.data(), map.n_outputs);
-        std::copy(made.begin(), made.end(), data + first * map.n_outputs);
-    });
+    array<double> out({rows.shape(0), part.map().n_outputs});
+    store_rows<T, double>(part.map(), rows, out, std::nullopt, n_threads);
     return out;
 }
 
@@ -315,42 +313,29 @@ py::tuple top_products_array(const array<double>& a, const array<double>& b, py:
     const left_out without{pointer(indptr), pointer(left_out_columns)};
     array<std::int64_t> columns({n, k});
     array<double> scores({n, k});
-    const double *const rows = pointer(a), *const others = pointer(b);
-    auto* const found = columns.mutable_data();
-    auto* const values = scores.mutable_data();
-    const auto n_columns = b.shape(0);
-    {
-        const without_gil release;
-        top_products(n, n_columns, width, rows, others, k, without, found, values, n_threads);
-    }
+    unlocked(top_products, n, b.shape(0), width, pointer(a), pointer(b), k, without,
+             writable(columns), writable(scores), n_threads);
     return py::make_tuple(columns, scores);
 }
 
 template <class T>
 py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
     return py::class_<bound_node_map<T>>(m, name)
-        .def(py::init(&make_node_map<T>), py::arg("weights").noconvert(),
-             py::arg("bias").noconvert(), py::arg("square").noconvert(), py::arg("segments"),
-             py::kw_only(), py::arg("scale") = T{1}, py::arg("degree") = 1,
-             py::arg("manhattan") = false, py::arg("tanimoto") = false, py::arg("minmax") = false,
-             py::arg("origin").noconvert() = py::none(), py::arg("tail").noconvert() = py::none())
-        .def_static("after_columns", &after_columns<T>, py::arg("columns"),
-                    py::arg("then") = py::none())
-        .def_static("cross", &cross<T>, py::arg("n_inputs"), py::arg("kept").noconvert(),
-                    py::arg("left").noconvert(), py::arg("right").noconvert(),
-                    py::arg("of_left") = py::none(), py::arg("of_right") = py::none())
+        .def(py::init(&make_node_map<T>), "weights"_a, "bias"_a, "square"_a, "segments"_a,
+             py::kw_only(), "scale"_a = T{1}, "degree"_a = 1, "manhattan"_a = false,
+             "tanimoto"_a = false, "minmax"_a = false, "origin"_a = py::none(),
+             "tail"_a = py::none())
+        .def_static("after_columns", &after_columns<T>, "columns"_a, "then"_a = py::none())
+        .def_static("cross", &cross<T>, "n_inputs"_a, "kept"_a, "left"_a, "right"_a,
+                    "of_left"_a = py::none(), "of_right"_a = py::none())
         .def_property_readonly("n_outputs",
                                [](const bound_node_map<T>& bound) { return bound.map.n_outputs; })
-        .def("map", &map_array<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
-        .def("store", &store_array<T, double>, py::arg("rows").noconvert(),
-             py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
-        .def("store", &store_array<T, float>, py::arg("rows").noconvert(),
-             py::arg("out").noconvert(), py::arg("shift").noconvert(), py::arg("n_threads"))
-        .def("right_side", &right_side<T>, py::arg("rows").noconvert(), py::arg("n_threads"))
-        .def("left_weights", &left_weights<T>, py::arg("rows").noconvert(),
-             py::arg("coef").noconvert(), py::arg("n_threads"))
-        .def("score", &score_mapped_array<T>, py::arg("rows").noconvert(),
-             py::arg("coefs").noconvert(), py::arg("n_threads"));
+        .def("map", &map_array<T>, "rows"_a, "n_threads"_a)
+        .def("store", &store_array<T, double>, "rows"_a, "out"_a, "shift"_a, "n_threads"_a)
+        .def("store", &store_array<T, float>, "rows"_a, "out"_a, "shift"_a, "n_threads"_a)
+        .def("right_side", &right_side<T>, "rows"_a, "n_threads"_a)
+        .def("left_weights", &left_weights<T>, "rows"_a, "coef"_a, "n_threads"_a)
+        .def("score", &score_mapped_array<T>, "rows"_a, "coefs"_a, "n_threads"_a);
 }
 
 }  // namespace
@@ -358,16 +343,14 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
 void bind_feature_maps(py::module_& m) {
     bind_node_map<double>(m, "NodeMap64");
     bind_node_map<float>(m, "NodeMap32")
-        .def_static(
-            "in_double", &in_double, py::arg("map"), py::arg("centre").noconvert() = py::none(),
-            py::arg("tail").noconvert() = py::none(), py::arg("offset").noconvert() = py::none());
-    m.def("top_products", &top_products_array, py::arg("a").noconvert(), py::arg("b").noconvert(),
-          py::arg("k"), py::arg("indptr").noconvert() = py::none(),
-          py::arg("left_out").noconvert() = py::none(), py::arg("n_threads") = 1);
-    m.def("apply_activation", &apply_activation<double>, py::arg("name"),
-          py::arg("values").noconvert());
-    m.def("apply_activation", &apply_activation<float>, py::arg("name"),
-          py::arg("values").noconvert());
+        .def_static("in_double", &in_double, "map"_a, "centre"_a = py::none(),
+                    "tail"_a = py::none(), "offset"_a = py::none());
+    m.def("score_rows", &score_array<double>, "features"_a, "coefs"_a, "n_threads"_a = 1);
+    m.def("score_rows", &score_array<float>, "features"_a, "coefs"_a, "n_threads"_a = 1);
+    m.def("top_products", &top_products_array, "a"_a, "b"_a, "k"_a, "indptr"_a = py::none(),
+          "left_out"_a = py::none(), "n_threads"_a = 1);
+    m.def("apply_activation", &apply_activation<double>, "name"_a, "values"_a);
+    m.def("apply_activation", &apply_activation<float>, "name"_a, "values"_a);
 }
 
 }  // namespace pairgram

@@ -7,24 +7,22 @@
 #include "features/gaps.hpp"
 #include "features/input_columns.hpp"
 #include "features/list_columns.hpp"
+#include "tables/columns.hpp"
 
 namespace pairgram {
 
 namespace {
 
 bound_input_columns scaled_columns(const array<double>& centres, const array<double>& factors) {
-    check(centres.ndim() == 1 && factors.ndim() == 1 && centres.size() == factors.size(),
+    check(centres.ndim() == 1 && has_shape(factors, {centres.size()}),
           "centres and factors must be (n_inputs,)");
-    bound_input_columns bound{centres, factors, {}};
-    bound.columns.n_inputs = centres.size();
-    bound.columns.centres = pointer(centres);
-    bound.columns.factors = pointer(factors);
-    return bound;
+    return {py::make_tuple(centres, factors),
+            {centres.size(), false, pointer(centres), pointer(factors), {}}};
 }
 
 bound_input_columns function_columns(const array<double>& knots, const array<double>& values,
                                      const array<std::int64_t>& ends, bool keeps_inputs) {
-    check(knots.ndim() == 1 && values.ndim() == 1 && knots.size() == values.size(),
+    check(knots.ndim() == 1 && has_shape(values, {knots.size()}),
           "knots and values must be (n_knots,)");
     check(ends.ndim() == 1, "ends must be (n_inputs,)");
     const double *const at = pointer(knots), *const value = pointer(values);
@@ -60,16 +58,12 @@ void check_matrix(const array<T>& X) {
 template <class T>
 array<double> moments_of(const array<T>& X, const optional_array<double>& weights, int n_threads) {
     check_matrix(X);
-    check(!weights || (weights->ndim() == 1 && weights->size() == X.shape(0)),
-          "weights must be (n_rows,)");
+    check_one_per("weights must be (n_rows,)", weights, X.shape(0));
     const auto n = X.shape(0), d = X.shape(1);
-    const T* const rows = pointer(X);
-    const double* const v = pointer(weights);
     array<double> out({py::ssize_t{5}, d});
     double* const data = out.mutable_data();
-    const without_gil release(n * d);
-    find_moments(n, d, rows, v, {data, data + d, data + 2 * d, data + 3 * d, data + 4 * d},
-                 n_threads);
+    const column_moments moments{data, data + d, data + 2 * d, data + 3 * d, data + 4 * d};
+    unlocked_for(n * d, find_moments<T>, n, d, pointer(X), pointer(weights), moments, n_threads);
     return out;
 }
 
@@ -84,12 +78,9 @@ array<double> order_statistics_of(const array<T>& X, const array<std::int64_t>& 
               "ranks must ascend within the rows");
         last = ranks.data()[r];
     }
-    const T* const rows = pointer(X);
     array<double> out({X.shape(1), ranks.size()});
-    double* const data = out.mutable_data();
-    const without_gil release(X.size());
-    find_order_statistics(X.shape(0), X.shape(1), rows, ranks.size(), pointer(ranks), data,
-                          n_threads);
+    unlocked_for(X.size(), find_order_statistics<T>, X.shape(0), X.shape(1), pointer(X),
+                 ranks.size(), pointer(ranks), writable(out), n_threads);
     return out;
 }
 
@@ -97,12 +88,10 @@ array<double> order_statistics_of(const array<T>& X, const array<std::int64_t>& 
 template <class T>
 array<T> filled(const array<T>& X, const array<T>& fill, int n_threads) {
     check_matrix(X);
-    check(fill.ndim() == 1 && fill.size() == X.shape(1), "fill must be (n_columns,)");
-    const T *const rows = pointer(X), *const values = pointer(fill);
+    check_one_per("fill must be (n_columns,)", fill, X.shape(1));
     array<T> out({X.shape(0), X.shape(1)});
-    T* const data = out.mutable_data();
-    const without_gil release(X.size());
-    fill_gaps(X.shape(0), X.shape(1), rows, values, data, n_threads);
+    unlocked_for(X.size(), fill_gaps<T>, X.shape(0), X.shape(1), pointer(X), pointer(fill),
+                 writable(out), n_threads);
     return out;
 }
 
@@ -111,14 +100,10 @@ template <class T>
 array<double> known_medians_of(const array<T>& X, const optional_array<double>& weights,
                                int n_threads) {
     check_matrix(X);
-    check(!weights || (weights->ndim() == 1 && weights->size() == X.shape(0)),
-          "weights must be (n_rows,)");
-    const T* const rows = pointer(X);
-    const double* const v = pointer(weights);
+    check_one_per("weights must be (n_rows,)", weights, X.shape(0));
     array<double> out(X.shape(1));
-    double* const data = out.mutable_data();
-    const without_gil release(X.size());
-    find_known_medians(X.shape(0), X.shape(1), rows, v, data, n_threads);
+    unlocked_for(X.size(), find_known_medians<T>, X.shape(0), X.shape(1), pointer(X),
+                 pointer(weights), writable(out), n_threads);
     return out;
 }
 
@@ -127,7 +112,7 @@ template <class T>
 array<double> weighted_places_of(const array<T>& X, const array<double>& weights,
                                  const array<double>& places, int n_threads) {
     check_matrix(X);
-    check(weights.ndim() == 1 && weights.size() == X.shape(0), "weights must be (n_rows,)");
+    check_one_per("weights must be (n_rows,)", weights, X.shape(0));
     const double* const v = pointer(weights);
     check(std::any_of(v, v + weights.size(), [](double it) { return it > 0; }),
           "a weight must be above 0");
@@ -135,13 +120,11 @@ array<double> weighted_places_of(const array<T>& X, const array<double>& weights
     check(places.ndim() == 1 && std::is_sorted(at, at + places.size()) &&
               (places.size() == 0 || at[0] >= 0),
           "places must ascend from 0 or more");
-    const T* const rows = pointer(X);
     const auto n = X.shape(0), d = X.shape(1), size = d * places.size();
     array<double> out({py::ssize_t{3}, d, places.size()});
     double* const data = out.mutable_data();
-    const without_gil release(X.size());
-    find_weighted_places(n, d, rows, v, places.size(), at, {data, data + size, data + 2 * size},
-                         n_threads);
+    unlocked_for(X.size(), find_weighted_places<T>, n, d, pointer(X), v, places.size(), at,
+                 weighted_places{data, data + size, data + 2 * size}, n_threads);
     return out;
 }
 
@@ -158,11 +141,9 @@ array<T> list_columns_of(const std::string& kind, bool keeps_inputs, const array
                                keeps_inputs};
     const auto n = X.shape(0), d = X.shape(1);
     const auto lists = queries_of(offsets, order, n);
-    const T* const rows = pointer(X);
     array<T> out({n, py::ssize_t{columns.n_columns(d)}});
-    T* const data = out.mutable_data();
-    const without_gil release(X.size());
-    make_list_columns(columns, lists, d, rows, data, n_threads);
+    unlocked_for(X.size(), make_list_columns<T>, columns, lists, d, pointer(X), writable(out),
+                 n_threads);
     return out;
 }
 
@@ -172,45 +153,55 @@ array<double> known_sums_of(const array<T>& X, const array<double>& pivot,
                             const optional_array<double>& weights, int n_threads) {
     check_matrix(X);
     const auto n = X.shape(0), d = X.shape(1);
-    check(pivot.ndim() == 1 && pivot.size() == d, "pivot must be (n_columns,)");
-    check(!weights || (weights->ndim() == 1 && weights->size() == n), "weights must be (n_rows,)");
-    const T* const rows = pointer(X);
-    const double *const origin = pointer(pivot), *const v = pointer(weights);
+    check_one_per("pivot must be (n_columns,)", pivot, d);
+    check_one_per("weights must be (n_rows,)", weights, n);
     array<double> out({py::ssize_t{2}, d});
-    double* const data = out.mutable_data();
-    const without_gil release(X.size());
-    find_known_sums(n, d, rows, v, origin, data, n_threads);
+    unlocked_for(X.size(), find_known_sums<T>, n, d, pointer(X), pointer(weights), pointer(pivot),
+                 writable(out), n_threads);
     return out;
+}
+
+// (rows (n, d), which columns have a NaN (d,)) of a table's columns, which stand one after the
+// other. A NaN becomes fill[j] if there is a fill.
+template <class T>
+py::tuple interleaved(const std::vector<array<T>>& columns, const optional_array<T>& fill,
+                      int n_threads) {
+    const auto d = static_cast<py::ssize_t>(columns.size());
+    check(d > 0, "there must be a column or more");
+    check_one_per("fill must be (n_columns,)", fill, d);
+    const auto n = columns.front().size();
+    buffer<const T*> at;
+    for (const auto& column : columns) {
+        check_one_per("columns must be 1-d and of one length", column, n);
+        at.push_back(pointer(column));
+    }
+    array<T> rows({n, d});
+    array<bool> missing(d);
+    unlocked_for(n * d, interleave_columns<T>, n, d, at.data(), pointer(fill), writable(rows),
+                 writable(missing), n_threads);
+    return py::make_tuple(rows, missing);
 }
 
 template <class T>
 void bind_statistics(py::module_& m) {
-    m.def("list_columns", &list_columns_of<T>, py::arg("kind"), py::arg("keeps_inputs"),
-          py::arg("X").noconvert(), py::arg("offsets").noconvert(), py::arg("order").noconvert(),
-          py::arg("n_threads"));
-    m.def("known_sums", &known_sums_of<T>, py::arg("X").noconvert(), py::arg("pivot").noconvert(),
-          py::arg("weights").noconvert(), py::arg("n_threads"));
-    m.def("column_moments", &moments_of<T>, py::arg("X").noconvert(),
-          py::arg("weights").noconvert(), py::arg("n_threads"));
-    m.def("order_statistics", &order_statistics_of<T>, py::arg("X").noconvert(),
-          py::arg("ranks").noconvert(), py::arg("n_threads"));
-    m.def("fill_gaps", &filled<T>, py::arg("X").noconvert(), py::arg("fill").noconvert(),
-          py::arg("n_threads"));
-    m.def("known_medians", &known_medians_of<T>, py::arg("X").noconvert(),
-          py::arg("weights").noconvert(), py::arg("n_threads"));
-    m.def("weighted_places", &weighted_places_of<T>, py::arg("X").noconvert(),
-          py::arg("weights").noconvert(), py::arg("places").noconvert(), py::arg("n_threads"));
+    m.def("list_columns", &list_columns_of<T>, "kind"_a, "keeps_inputs"_a, "X"_a, "offsets"_a,
+          "order"_a, "n_threads"_a);
+    m.def("known_sums", &known_sums_of<T>, "X"_a, "pivot"_a, "weights"_a, "n_threads"_a);
+    m.def("column_moments", &moments_of<T>, "X"_a, "weights"_a, "n_threads"_a);
+    m.def("order_statistics", &order_statistics_of<T>, "X"_a, "ranks"_a, "n_threads"_a);
+    m.def("fill_gaps", &filled<T>, "X"_a, "fill"_a, "n_threads"_a);
+    m.def("known_medians", &known_medians_of<T>, "X"_a, "weights"_a, "n_threads"_a);
+    m.def("weighted_places", &weighted_places_of<T>, "X"_a, "weights"_a, "places"_a, "n_threads"_a);
+    m.def("interleave_columns", &interleaved<T>, "columns"_a, "fill"_a, "n_threads"_a);
 }
 
 }  // namespace
 
 void bind_inputs(py::module_& m) {
     py::class_<bound_input_columns>(m, "InputColumns")
-        .def_static("scaled", &scaled_columns, py::arg("centres").noconvert(),
-                    py::arg("factors").noconvert())
-        .def_static("functions", &function_columns, py::arg("knots").noconvert(),
-                    py::arg("values").noconvert(), py::arg("ends").noconvert(),
-                    py::arg("keeps_inputs"));
+        .def_static("scaled", &scaled_columns, "centres"_a, "factors"_a)
+        .def_static("functions", &function_columns, "knots"_a, "values"_a, "ends"_a,
+                    "keeps_inputs"_a);
     bind_statistics<double>(m);
     bind_statistics<float>(m);
 }

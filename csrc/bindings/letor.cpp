@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,11 +25,6 @@ array<T> give(growing_array<T>&& data, std::vector<py::ssize_t> shape) {
     return array<T>(std::move(shape), owner->data(), free);
 }
 
-template <class T>
-array<T> copy(const growing_array<T>& data) {
-    return array<T>(data.size(), data.data());
-}
-
 // The values can be taken once: what was moved away has a size, and no data.
 template <class T>
 void check_not_taken(const letor_rows<T>& rows) {
@@ -39,11 +35,7 @@ template <class T>
 array<T> take_dense(one_user<letor_parser<T>>& bound) {
     const use_of<letor_parser<T>> parser(bound);
     check_not_taken(parser->rows());
-    growing_array<T> values;
-    {
-        const without_gil release;
-        values = parser->take_dense();
-    }
+    auto values = unlocked(std::mem_fn(&letor_parser<T>::take_dense), *parser);
     return give(std::move(values), {parser->n_rows(), parser->n_features()});
 }
 
@@ -51,12 +43,8 @@ template <class T>
 py::tuple take_csr(one_user<letor_parser<T>>& bound) {
     const use_of<letor_parser<T>> parser(bound);
     check_not_taken(parser->rows());
-    growing_array<T> values;
     growing_array<std::int32_t> indices;
-    {
-        const without_gil release;
-        values = parser->take_csr(indices);
-    }
+    auto values = unlocked(std::mem_fn(&letor_parser<T>::take_csr), *parser, indices);
     const py::ssize_t n_values = values.size();
     array<std::int64_t> indptr(parser->n_rows() + 1);
     indptr.mutable_data()[0] = 0;
@@ -83,8 +71,8 @@ void feed(one_user<letor_parser<T>>& bound, const py::buffer& data) {
     const py::buffer_info info = data.request();
     check(info.itemsize == 1 && info.ndim == 1 && info.strides[0] == 1,
           "feed wants contiguous bytes");
-    const without_gil release;
-    parser->feed(static_cast<const char*>(info.ptr), info.size);
+    unlocked(std::mem_fn(&letor_parser<T>::feed), *parser, static_cast<const char*>(info.ptr),
+             info.size);
 }
 
 // A function that returns what read(parser) gives, while no other call uses the parser.
@@ -107,9 +95,9 @@ void bind_letor_parser(py::module_& m, const char* class_name) {
                      std::move(name), letor_options{n_features, zero_based, keep_comments},
                      piece_size, n_threads);
              }),
-             py::kw_only(), py::arg("name"), py::arg("n_features"), py::arg("zero_based"),
-             py::arg("keep_comments"), py::arg("piece_size"), py::arg("n_threads"))
-        .def("feed", &feed<T>, py::arg("data"))
+             py::kw_only(), "name"_a, "n_features"_a, "zero_based"_a, "keep_comments"_a,
+             "piece_size"_a, "n_threads"_a)
+        .def("feed", &feed<T>, "data"_a)
         .def("finish",
              [](bound_t& bound) {
                  const use_of<parser_t> parser(bound);
@@ -125,9 +113,12 @@ void bind_letor_parser(py::module_& m, const char* class_name) {
         .def_property_readonly("largest_index_line", reading<T>([](const parser_t& p) {
                                    return p.rows().largest_index_line;
                                }))
-        .def("labels", reading<T>([](const parser_t& p) { return copy(p.rows().labels); }))
-        .def("ids", reading<T>([](const parser_t& p) {
-                 return p.has_ids() ? py::object(copy(p.rows().ids)) : py::none();
+        .def("labels", reading<T>([](const parser_t& p) {
+                 return array<double>(p.n_rows(), p.rows().labels.data());
+             }))
+        .def("ids", reading<T>([](const parser_t& p) -> optional_array<std::int64_t> {
+                 if (!p.has_ids()) return std::nullopt;
+                 return array<std::int64_t>(p.n_rows(), p.rows().ids.data());
              }))
         .def("named_ids", reading<T>([](const parser_t& p) {
                  py::list out;
@@ -152,9 +143,8 @@ py::bytes format_letor(const array<T>& values, const optional_array<std::int64_t
     if (dense) {
         check(values.ndim() == 2 && values.shape(0) == labels.size(), "values: one row per label");
     } else {
-        check(indptr && indices && values.ndim() == 1 && indices->ndim() == 1 &&
-                  indptr->ndim() == 1 && indices->size() == values.size() &&
-                  indptr->size() == labels.size() + 1,
+        check(indptr && indices && values.ndim() == 1 && has_shape(*indices, {values.size()}) &&
+                  has_shape(*indptr, {labels.size() + 1}),
               "values, indptr and indices do not fit each other");
         const auto* const begin = pointer(*indptr) + first;
         check(std::is_sorted(begin, begin + n_rows + 1) && *begin >= 0 &&
@@ -171,20 +161,14 @@ py::bytes format_letor(const array<T>& values, const optional_array<std::int64_t
                                  ids ? &*ids : nullptr,
                                  comments ? &*comments : nullptr,
                                  zero_based};
-    std::string text;
-    {
-        const without_gil release;
-        text = format_letor(source);
-    }
-    return py::bytes(text);
+    const auto format = [&] { return format_letor(source); };
+    return py::bytes(unlocked(format));
 }
 
 template <class T>
 void bind_format_letor(py::module_& m) {
-    m.def("format_letor", &format_letor<T>, py::arg("values").noconvert(),
-          py::arg("indptr").noconvert(), py::arg("indices").noconvert(),
-          py::arg("labels").noconvert(), py::kw_only(), py::arg("first"), py::arg("n_rows"),
-          py::arg("ids"), py::arg("comments"), py::arg("zero_based"));
+    m.def("format_letor", &format_letor<T>, "values"_a, "indptr"_a, "indices"_a, "labels"_a,
+          py::kw_only(), "first"_a, "n_rows"_a, "ids"_a, "comments"_a, "zero_based"_a);
 }
 
 }  // namespace
@@ -193,7 +177,7 @@ void bind_letor(py::module_& m) {
     const auto check_id = [](const std::string& id) {
         return is_letor_id(id.data(), id.data() + id.size());
     };
-    m.def("is_letor_id", check_id, py::arg("id"));
+    m.def("is_letor_id", check_id, "id"_a);
     bind_letor_parser<float>(m, "LetorParser32");
     bind_letor_parser<double>(m, "LetorParser64");
     bind_format_letor<float>(m);

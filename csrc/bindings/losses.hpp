@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 
 #include "bindings/problem.hpp"
 #include "solvers/pair_loss.hpp"
@@ -35,12 +36,8 @@ void define_loss(py::class_<one_user<Loss>, std::shared_ptr<one_user<Loss>>>& of
         check_all(
             scores.size(), in, [](double f) { return std::isfinite(f); }, "scores must be finite");
         array<double> gradient(scores.size());
-        double* out = gradient.mutable_data();
-        double value = 0;
-        {
-            const without_gil release;
-            value = loss->set_scores(in, out, n_threads);
-        }
+        const double value =
+            unlocked(std::mem_fn(&Loss::set_scores), *loss, in, writable(gradient), n_threads);
         return py::make_tuple(value, gradient);
     };
     const auto product = [](one_user<Loss>& bound, const array<double>& u, int n_threads) {
@@ -53,11 +50,10 @@ void define_loss(py::class_<one_user<Loss>, std::shared_ptr<one_user<Loss>>>& of
         loss->product(in, out, n_threads);
         return result;
     };
-    of_loss.def("set_scores", set_scores, py::arg("scores").noconvert(), py::arg("n_threads") = 1)
-        .def("product", product, py::arg("u").noconvert(), py::arg("n_threads") = 1)
+    of_loss.def("set_scores", set_scores, "scores"_a, "n_threads"_a = 1)
+        .def("product", product, "u"_a, "n_threads"_a = 1)
         .def_property_readonly("pair_weights", [](const one_user<Loss>& bound) {
-            const auto weights = bound.object.pair_weights();  // which no call changes
-            return array<double>(static_cast<py::ssize_t>(weights.size()), weights.data());
+            return as_array(bound.object.pair_weights());  // which no call changes
         });
 }
 

@@ -10,7 +10,6 @@
 #include "metrics/means.hpp"
 #include "metrics/value_range.hpp"
 #include "solvers/ties.hpp"
-#include "support/word_sort.hpp"
 
 namespace pairgram {
 
@@ -77,43 +76,22 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     const auto n_rows = labels.size();
     check(labels.ndim() == 1, "labels must be 1-d");
     check(scores.ndim() == 2 && scores.shape(1) == n_rows, "scores must be (n_scores, n_rows)");
-    const double* const label = pointer(labels);
-    const double* const score = pointer(scores);
     const auto queries = queries_of(offsets, order, n_rows);
     std::vector<metric_spec> metrics;
     for (const auto& fields : specs) metrics.push_back(metric_of(fields));
     const auto n_scores = scores.shape(0), n_metrics = static_cast<py::ssize_t>(metrics.size());
     array<double> out({n_metrics, n_scores, queries.n_queries});
-    double* const data = out.mutable_data();
-    {
-        const without_gil release;
-        evaluate_metrics(n_rows, n_scores, n_metrics, queries, label, score, metrics.data(), data,
-                         n_threads);
-    }
+    unlocked(evaluate_metrics, n_rows, n_scores, n_metrics, queries, pointer(labels),
+             pointer(scores), metrics.data(), writable(out), n_threads);
     return out;
 }
 
 // The lowest and the highest value.
 py::tuple range_of(const array<double>& values) {
     check(values.size() > 0, "there must be a value or more");
-    const double* const data = pointer(values);
-    const auto [lowest, highest] = [&] {
-        const without_gil release(values.size());
-        return find_range(values.size(), data);
-    }();
+    const auto [lowest, highest] =
+        unlocked_for(values.size(), find_range, values.size(), pointer(values));
     return py::make_tuple(lowest, highest);
-}
-
-// The first min(top, n) of n words in ascending order.
-std::vector<std::int64_t> first_words(const array<std::int64_t>& words, py::ssize_t top) {
-    check(words.ndim() == 1 && top >= 0, "words must be 1-d and top at least 0");
-    const auto n = words.size();
-    const std::int64_t* const data = pointer(words);
-    buffer<std::int64_t> sorted(room_for_words(n));
-    std::copy(data, data + n, sorted.begin());
-    sort_words(n, top, sorted.data());
-    sorted.resize(std::min(top, n));
-    return sorted;
 }
 
 // The means, the deviations, and with splits the means of every split.
@@ -122,8 +100,7 @@ py::tuple summary(const array<double>& values, const array<double>& weights,
     check(values.ndim() == 2, "values must be (n_models, n_queries)");
     const auto n_models = values.shape(0), n_queries = values.shape(1);
     check_one_per("weights: 1-d, one per query", weights, n_queries);
-    check(!split_of || (split_of->ndim() == 1 && split_of->size() == n_queries),
-          "split_of: 1-d, one per query");
+    check_one_per("split_of: 1-d, one per query", split_of, n_queries);
     check(split_of ? n_splits >= 1 : n_splits == 0, "n_splits must be 0 without splits");
     check_all(
         split_of ? n_queries : 0, pointer(split_of),
@@ -132,12 +109,7 @@ py::tuple summary(const array<double>& values, const array<double>& weights,
     array<double> means(n_models), deviations(n_models), by_split({n_splits, n_models});
     const metric_values of{n_models,         n_queries, pointer(values),
                            pointer(weights), n_splits,  pointer(split_of)};
-    double *const mean = means.mutable_data(), *const deviation = deviations.mutable_data(),
-                  *const split = by_split.mutable_data();
-    {
-        const without_gil release;
-        summarize(of, mean, deviation, split);
-    }
+    unlocked(summarize, of, writable(means), writable(deviations), writable(by_split));
     return py::make_tuple(means, deviations, split_of ? py::object(by_split) : py::none());
 }
 
@@ -147,11 +119,10 @@ array<double> means_of_groups(const array<double>& values, const array<double>& 
     check_one_per("weights: 1-d, one a query", weights, values.shape(1));
     const auto groups = queries_of(bounds, std::nullopt, values.shape(1));
     array<double> means({values.shape(0), static_cast<py::ssize_t>(groups.n_queries)});
-    auto* const out = means.mutable_data();
     const metric_values of{values.shape(0), values.shape(1), pointer(values), pointer(weights), 0,
                            nullptr};
-    const without_gil release(values.size());
-    mean_of_groups(of, groups.n_queries, groups.offsets, out);
+    unlocked_for(values.size(), mean_of_groups, of, groups.n_queries, groups.offsets,
+                 writable(means));
     return means;
 }
 
@@ -160,33 +131,25 @@ void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
                       const optional_array<std::int64_t>& order, const array<double>& amplification,
                       double spread, double rounding, int n_threads) {
     check(scores.ndim() == 2, "scores must be (n_models, n_rows)");
-    check(amplification.ndim() == 1 && amplification.size() == scores.shape(0),
-          "amplification: 1-d, one per model");
-    pointer(scores);  // aligned
+    check_one_per("amplification: 1-d, one per model", amplification, scores.shape(0));
     const auto n_models = scores.shape(0), n_rows = scores.shape(1);
     const auto queries = queries_of(offsets, order, n_rows);
     const tie_tolerance tolerance{rounding, spread, pointer(amplification)};
-    auto* data = scores.mutable_data();
-    const without_gil release;
-    if (n_models > 0) join_ties(queries, n_models, n_rows, tolerance, data, n_threads);
+    if (n_models == 0) return;
+    unlocked(join_ties, queries, n_models, n_rows, tolerance, writable(scores), n_threads);
 }
 
 }  // namespace
 
 void bind_metrics(py::module_& m) {
-    m.def("evaluate_metrics", &evaluate, py::arg("labels").noconvert(),
-          py::arg("scores").noconvert(), py::arg("offsets").noconvert(),
-          py::arg("order").noconvert(), py::arg("specs"), py::arg("n_threads"));
-    m.def("value_range", &range_of, py::arg("values").noconvert());
-    m.def("sort_words", &first_words, py::arg("words").noconvert(), py::arg("top"));
-    m.def("summarize", &summary, py::arg("values").noconvert(), py::arg("weights").noconvert(),
-          py::arg("split_of").noconvert() = py::none(), py::arg("n_splits") = 0);
-    m.def("mean_of_groups", &means_of_groups, py::arg("values").noconvert(),
-          py::arg("weights").noconvert(), py::arg("bounds").noconvert());
-    m.def("join_ties", &join_tied_scores, py::arg("scores").noconvert(),
-          py::arg("offsets").noconvert(), py::arg("order").noconvert(),
-          py::arg("amplification").noconvert(), py::arg("spread"), py::arg("rounding"),
-          py::arg("n_threads"));
+    m.def("evaluate_metrics", &evaluate, "labels"_a, "scores"_a, "offsets"_a, "order"_a, "specs"_a,
+          "n_threads"_a);
+    m.def("value_range", &range_of, "values"_a);
+    m.def("summarize", &summary, "values"_a, "weights"_a, "split_of"_a = py::none(),
+          "n_splits"_a = 0);
+    m.def("mean_of_groups", &means_of_groups, "values"_a, "weights"_a, "bounds"_a);
+    m.def("join_ties", &join_tied_scores, "scores"_a, "offsets"_a, "order"_a, "amplification"_a,
+          "spread"_a, "rounding"_a, "n_threads"_a);
 }
 
 }  // namespace pairgram

@@ -12,6 +12,7 @@
 
 namespace pg = pairgram;
 namespace py = pybind11;
+using namespace py::literals;
 
 namespace {
 
@@ -64,7 +65,7 @@ void set_deadline(std::optional<double> seconds) {
 }
 
 void answer_deadlines(py::module_& m) {
-    m.def("set_deadline", &set_deadline, py::arg("seconds"));
+    m.def("set_deadline", &set_deadline, "seconds"_a);
     py::register_exception_translator([](std::exception_ptr error) {
         try {
             if (error) std::rethrow_exception(error);
@@ -93,8 +94,5 @@ PYBIND11_MODULE(_core, m) {
     pg::bind_group_fits(m);
     pg::bind_comparisons(m);
     pg::bind_svm(m);
-    pg::bind_sparse_indices(m);
-    pg::bind_sparse_pairs(m);
-    pg::bind_cross_pairs(m);
-    pg::bind_tables(m);
+    pg::bind_pair_products(m);
 }

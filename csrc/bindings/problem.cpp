@@ -28,8 +28,7 @@ pair_rule rule_of(const std::string& pairs, const std::string& weighting,
     check(level_values && omega, "omega needs its levels");
     const auto n_levels = level_values->size();
     check(level_values->ndim() == 1, "level_values must be 1-d");
-    check(omega->ndim() == 2 && omega->shape(0) == n_levels && omega->shape(1) == n_levels,
-          "omega must be (n_levels, n_levels)");
+    check(has_shape(*omega, {n_levels, n_levels}), "omega must be (n_levels, n_levels)");
     return {kind, weights, n_levels, pointer(level_values), pointer(omega)};
 }
 
@@ -42,23 +41,18 @@ bound_problem make_problem(const array<double>& labels, const array<std::int64_t
     check(labels.ndim() == 1, "labels must be 1-d");
     const auto n_rows = labels.size();
     auto rows = queries_of(offsets, order, n_rows);
-    if (row_weights) check_one_per("row_weights: 1-d, one per row", *row_weights, n_rows);
-    if (query_weights)
-        check_one_per("query_weights: 1-d, one per query", *query_weights, rows.n_queries);
+    check_one_per("row_weights: 1-d, one per row", row_weights, n_rows);
+    check_one_per("query_weights: 1-d, one per query", query_weights, rows.n_queries);
     rows.labels = pointer(labels);
     rows.row_weights = pointer(row_weights);
     rows.query_weights = pointer(query_weights);
     const ranking_problem view{rule_of(pairs, weighting, level_values, omega), rows};
-    {
-        const without_gil release(n_rows);
-        check_labels(view);
-    }
+    unlocked_for(n_rows, check_labels, view);
     return {labels, offsets, order, row_weights, query_weights, level_values, omega, view};
 }
 
 double weight_of_pairs(const bound_problem& problem) {
-    const without_gil release(problem.n_rows());
-    return pair_weight(problem.view);
+    return unlocked_for(problem.n_rows(), pair_weight, problem.view);
 }
 
 // (n, n_vectors) vectors in columns, or (n_vectors, n) in rows.
@@ -67,59 +61,36 @@ void apply_half_laplacian(const bound_problem& problem, array<double>& vectors, 
     check(vectors.ndim() == 2, "vectors must be 2-d");
     check(axis == 0 || axis == 1, "axis must be 0 or 1");
     check(vectors.shape(axis) == problem.n_rows(), "vectors must have an entry per row");
-    pointer(vectors);  // aligned
     const auto width = vectors.shape(1);
-    auto* data = vectors.mutable_data();
+    auto* data = writable(vectors);
     const vector_view columns{width, width, 1, data};
     const vector_view rows{vectors.shape(0), 1, width, data};
     const without_gil release;
     apply_root(problem.view, adjoint, axis == 0 ? columns : rows, n_threads);
 }
 
-template <class T>
-array<T> as_array(const std::vector<T>& values) {
-    return array<T>(static_cast<py::ssize_t>(values.size()), values.data());
-}
-
 array<std::int64_t> bounds_of_runs(const array<std::int64_t>& ids, int n_threads) {
     check(ids.ndim() == 1 && ids.size() > 0, "ids must be 1-d, of a row or more");
-    const std::int64_t* const id = pointer(ids);
-    const auto bounds = [&] {
-        const without_gil release(ids.size());
-        return run_bounds(ids.size(), id, n_threads);
-    }();
-    return as_array(bounds);
+    return as_array(unlocked_for(ids.size(), run_bounds, ids.size(), pointer(ids), n_threads));
 }
 
 py::tuple rows_of_runs(const array<std::int64_t>& ids, const array<std::int64_t>& bounds) {
     check(ids.ndim() == 1, "ids must be 1-d");
-    check(bounds.ndim() == 1 && bounds.size() == ids.size() + 1, "bounds: 1-d, one more than ids");
+    check_one_per("bounds: 1-d, one more than ids", bounds, ids.size() + 1);
     const auto* const bound = pointer(bounds);
     check(bound[0] == 0 && std::is_sorted(bound, bound + bounds.size()),
           "bounds must ascend from 0");
-    const auto found = [&] {
-        const without_gil release(bound[ids.size()]);
-        return group_runs(ids.size(), pointer(ids), bound);
-    }();
+    const auto found = unlocked_for(bound[ids.size()], group_runs, ids.size(), pointer(ids), bound);
     return py::make_tuple(as_array(found.first_run), as_array(found.offsets),
                           as_array(found.order));
 }
 
 array<double> diagonal_of_laplacian(const bound_problem& problem) {
-    std::vector<double> diagonal;
-    {
-        const without_gil release(problem.n_rows());
-        diagonal = laplacian_diagonal(problem.view);
-    }
-    return as_array(diagonal);
+    return as_array(unlocked_for(problem.n_rows(), laplacian_diagonal, problem.view));
 }
 
 py::tuple null_space_arrays(const bound_problem& problem, double largest) {
-    null_space null;
-    {
-        const without_gil release(problem.n_rows());
-        null = null_space_of(problem.view, largest);
-    }
+    const auto null = unlocked_for(problem.n_rows(), null_space_of, problem.view, largest);
     return py::make_tuple(as_array(null.pivot), as_array(null.vector), as_array(null.value));
 }
 
@@ -129,9 +100,8 @@ void solve_in_place(const bound_problem& problem, array<double>& columns,
     check(columns.ndim() == 2 && known.ndim() == 2, "columns and known must be 2-d");
     check(columns.shape(0) == problem.n_rows(), "columns must have an entry per row");
     check(columns.shape(1) == known.shape(1), "columns and known must be equally wide");
-    pointer(columns);  // aligned
     const auto width = columns.shape(1), n_given = known.shape(0);
-    auto* data = columns.mutable_data();
+    auto* data = writable(columns);
     const auto* given = pointer(known);
     const without_gil release;
     const auto null = null_space_of(problem.view, largest);
@@ -145,25 +115,19 @@ void solve_in_place(const bound_problem& problem, array<double>& columns,
 }  // namespace
 
 void bind_problem(py::module_& m) {
-    m.def("run_bounds", &bounds_of_runs, py::arg("ids").noconvert(), py::arg("n_threads"));
-    m.def("group_runs", &rows_of_runs, py::arg("ids").noconvert(), py::arg("bounds").noconvert());
+    m.def("run_bounds", &bounds_of_runs, "ids"_a, "n_threads"_a);
+    m.def("group_runs", &rows_of_runs, "ids"_a, "bounds"_a);
     py::class_<bound_problem>(m, "RankingProblem")
-        .def(py::init(&make_problem), py::arg("labels").noconvert(), py::arg("offsets").noconvert(),
-             py::kw_only(), py::arg("order").noconvert() = py::none(),
-             py::arg("row_weights").noconvert() = py::none(),
-             py::arg("query_weights").noconvert() = py::none(), py::arg("pairs"),
-             py::arg("weighting"), py::arg("level_values").noconvert() = py::none(),
-             py::arg("omega").noconvert() = py::none());
-    m.def("pair_weight", &weight_of_pairs, py::arg("problem"));
-    m.def("apply_half_laplacian", &apply_half_laplacian, py::arg("problem"),
-          py::arg("vectors").noconvert(), py::kw_only(), py::arg("axis") = 0,
-          py::arg("adjoint") = false, py::arg("n_threads") = 1);
-    m.def("laplacian_diagonal", &diagonal_of_laplacian, py::arg("problem"));
-    m.def("null_space", &null_space_arrays, py::arg("problem"), py::kw_only(),
-          py::arg("largest") = 0.0);
-    m.def("solve_laplacian", &solve_in_place, py::arg("problem"), py::arg("columns").noconvert(),
-          py::arg("known").noconvert(), py::kw_only(), py::arg("largest") = 0.0,
-          py::arg("n_threads") = 1);
+        .def(py::init(&make_problem), "labels"_a, "offsets"_a, py::kw_only(),
+             "order"_a = py::none(), "row_weights"_a = py::none(), "query_weights"_a = py::none(),
+             "pairs"_a, "weighting"_a, "level_values"_a = py::none(), "omega"_a = py::none());
+    m.def("pair_weight", &weight_of_pairs, "problem"_a);
+    m.def("apply_half_laplacian", &apply_half_laplacian, "problem"_a, "vectors"_a, py::kw_only(),
+          "axis"_a = 0, "adjoint"_a = false, "n_threads"_a = 1);
+    m.def("laplacian_diagonal", &diagonal_of_laplacian, "problem"_a);
+    m.def("null_space", &null_space_arrays, "problem"_a, py::kw_only(), "largest"_a = 0.0);
+    m.def("solve_laplacian", &solve_in_place, "problem"_a, "columns"_a, "known"_a, py::kw_only(),
+          "largest"_a = 0.0, "n_threads"_a = 1);
 }
 
 }  // namespace pairgram

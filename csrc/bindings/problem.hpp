@@ -1,11 +1,14 @@
 // The ranking problem and its features, as the bindings take them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "bindings/bindings.hpp"
 #include "data/ranking_problem.hpp"
 #include "solvers/blocks.hpp"
+#include "solvers/sparse_pairs.hpp"
 
 namespace pairgram {
 
@@ -33,6 +36,26 @@ feature_rows<T> features_of(const bound_problem& problem, const array<T>& featur
     check(!map || map->map.n_inputs == features.shape(1), "features must be the map's inputs");
     return {map ? map->map.n_outputs : features.shape(1), pointer(features), targets.shape(1),
             pointer(targets), map ? &map->map : nullptr};
+}
+
+// The rows of CSR arrays, checked.
+template <class T>
+sparse_rows<T> sparse_rows_of(const array<std::int64_t>& bounds, const array<std::int32_t>& columns,
+                              const array<T>& values, py::ssize_t n_columns) {
+    check(bounds.ndim() == 1 && bounds.size() > 0, "indptr must be 1-d, one more than rows");
+    check(columns.ndim() == 1 && has_shape(values, {columns.size()}),
+          "indices and values must be 1-d and equally long");
+    check(n_columns <= std::numeric_limits<std::int32_t>::max(),
+          "n_columns must be less than 2^31: the numbers of columns are int32");
+    const sparse_rows<T> rows{bounds.size() - 1, n_columns, pointer(bounds), pointer(columns),
+                              pointer(values)};
+    const without_gil release;
+    check(rows.bounds[0] == 0 && std::is_sorted(rows.bounds, rows.bounds + rows.n_rows + 1) &&
+              rows.begin(rows.n_rows) <= columns.size() &&
+              std::all_of(rows.columns, rows.columns + rows.begin(rows.n_rows),
+                          [=](std::int32_t j) { return 0 <= j && j < n_columns; }),
+          "indptr and indices must be those of CSR");
+    return rows;
 }
 
 }  // namespace pairgram

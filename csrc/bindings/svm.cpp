@@ -1,12 +1,11 @@
 // RankSVM: its losses, the features of its rows, and its solver: checks, GIL release; nothing else.
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "bindings/losses.hpp"
-#include "bindings/pair_systems.hpp"
 #include "solvers/comparison_loss.hpp"
 #include "solvers/newton.hpp"
 #include "solvers/pair_operator.hpp"
@@ -23,37 +22,6 @@ std::unique_ptr<bound_operator> make_operator(const bound_problem& problem,
     const auto kind = loss_of(problem, loss);
     const without_gil release(problem.n_rows());
     return std::make_unique<bound_operator>(problem.view, kind);
-}
-
-template <class T>
-matrix_rows<T> rows_of(const array<T>& features, const optional_array<std::int64_t>& order) {
-    check(features.ndim() == 2, "features must be 2-d");
-    const auto n = features.shape(0);
-    const std::int64_t all_rows[] = {0, n};
-    if (order) {
-        check(order->ndim() == 1 && order->size() == n, "order must be 1-d with a value per row");
-        const query_rows all{1, all_rows, pointer(order)};
-        const without_gil release(n);
-        check_rows(all, n);
-    }
-    return {n, features.shape(1), pointer(features), pointer(order)};
-}
-
-template <class T>
-array<double> score_array(const array<T>& features, const array<double>& coefs,
-                          const optional_array<std::int64_t>& order, int n_threads) {
-    const auto rows = rows_of(features, order);
-    const bool one = coefs.ndim() == 1;
-    check((one || coefs.ndim() == 2) && coefs.shape(coefs.ndim() - 1) == rows.width,
-          "coefs must be (n_features,) or (n_models, n_features), one per feature");
-    const auto n_models = one ? 1 : coefs.shape(0);
-    const double* in = pointer(coefs);
-    array<double> result =
-        one ? array<double>(rows.n_rows) : array<double>({n_models, rows.n_rows});
-    double* out = result.mutable_data();
-    const without_gil release;
-    score_rows(rows, linear_models(n_models, rows.width, in), out, n_threads);
-    return result;
 }
 
 // `RowFeatures` of Python: features, and what they read.
@@ -74,8 +42,13 @@ using bound_loss = one_user<kept_loss>;
 
 template <class T>
 bound_features of_dense(const array<T>& features, const optional_array<std::int64_t>& order) {
-    return {std::make_unique<dense_features<T>>(rows_of(features, order)),
-            {features, order ? py::object(*order) : py::none()}};
+    check(features.ndim() == 2, "features must be 2-d");
+    const auto n = features.shape(0);
+    check_one_per("order must be 1-d with a value per row", order, n);
+    const std::int64_t all_rows[] = {0, n};
+    unlocked_for(n, check_rows, query_rows{1, all_rows, pointer(order)}, n);
+    const matrix_rows<T> rows{n, features.shape(1), pointer(features), pointer(order)};
+    return {std::make_unique<dense_features<T>>(rows), {features, py::cast(order)}};
 }
 
 bound_features of_sparse(const array<std::int64_t>& indptr, const array<std::int32_t>& indices,
@@ -89,9 +62,8 @@ bound_features of_maker(py::ssize_t n_rows, py::ssize_t width, py::ssize_t at_on
     check(n_rows >= 0 && width >= 0 && at_once > 0, "sizes must not be negative");
     const auto fill = [=](std::ptrdiff_t begin, std::ptrdiff_t end, double* out) {
         const py::gil_scoped_acquire acquire;
-        const auto rows = make(begin, end).cast<array<double>>();
-        check(rows.ndim() == 2 && rows.shape(0) == end - begin && rows.shape(1) == width,
-              "make must return (end - begin, n_features)");
+        const auto rows = array<double>(make(begin, end));
+        check(has_shape(rows, {end - begin, width}), "make must return (end - begin, n_features)");
         std::copy_n(rows.data(), rows.size(), out);
     };
     return {std::make_unique<dense_features<double>>(n_rows, width, at_once, fill), {}};
@@ -106,12 +78,9 @@ bound_features whitened(const std::shared_ptr<bound_features>& inner, const arra
 array<double> sum_array(const bound_features& bound, const array<double>& z, int n_threads) {
     const auto& features = *bound.object;
     check_one_per("z must be 1-d, one per row", z, features.n_rows());
-    const double* in = pointer(z);
-    array<double> result(features.width());
-    double* out = result.mutable_data();
-    const without_gil release;
-    features.sum(in, out, n_threads);
-    return result;
+    array<double> out(features.width());
+    unlocked(std::mem_fn(&row_features::sum), features, pointer(z), writable(out), n_threads);
+    return out;
 }
 
 template <class Loss>
@@ -152,7 +121,7 @@ class loss_of_passes final : public weights_loss {
   private:
     array<double> vector(const double* values) const { return array<double>(width(), values); }
     void copy(const py::object& values, buffer<double>& out) const {
-        const auto found = values.cast<array<double>>();
+        const auto found = array<double>(values);
         check_one_per("sums must be 1-d, one per feature", found, width());
         out.assign(found.data(), found.data() + found.size());
     }
@@ -229,10 +198,7 @@ py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>
         tasks.push_back({loss->object.object.get(), constant.size(), of,
                          coefs.mutable_data(static_cast<py::ssize_t>(tasks.size()))});
     }
-    {
-        const without_gil release;
-        solve_paths(tasks, gram, settings, n_threads);
-    }
+    unlocked(solve_paths, tasks, gram, settings, n_threads);
     py::list histories;
     for (auto& task : tasks)
         for (auto& history : task.histories) histories.append(py::cast(std::move(history)));
@@ -241,49 +207,34 @@ py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>
 
 template <auto Member>
 auto values_of(const newton_history& history) {
-    const auto& values = history.*Member;
-    using value = typename std::decay_t<decltype(values)>::value_type;
-    return array<value>(static_cast<py::ssize_t>(values.size()), values.data());
-}
-
-template <class T>
-void define_row_products(py::module_& m) {
-    m.def("score_rows", &score_array<T>, py::arg("features").noconvert(),
-          py::arg("coefs").noconvert(), py::arg("order").noconvert() = py::none(),
-          py::arg("n_threads") = 1);
-    m.def("dense_features", &of_dense<T>, py::arg("features").noconvert(),
-          py::arg("order").noconvert() = py::none());
+    return as_array(history.*Member);
 }
 
 template <class Loss>
 void define_loss_of_rows(py::module_& m) {
-    m.def("loss_of_rows", &loss_of_rows<Loss>, py::arg("features"), py::arg("pairs"),
-          py::arg("offset").noconvert(), py::arg("n_threads") = 1);
+    m.def("loss_of_rows", &loss_of_rows<Loss>, "features"_a, "pairs"_a, "offset"_a,
+          "n_threads"_a = 1);
 }
 
 }  // namespace
 
 void bind_svm(py::module_& m) {
     py::class_<bound_operator, std::shared_ptr<bound_operator>> pairs(m, "PairOperator");
-    pairs.def(py::init(&make_operator), py::arg("problem"), py::kw_only(),
-              py::arg("loss") = "squared_hinge");
+    pairs.def(py::init(&make_operator), "problem"_a, py::kw_only(), "loss"_a = "squared_hinge");
     define_loss<pair_operator>(pairs);
     py::class_<bound_features, std::shared_ptr<bound_features>>(m, "RowFeatures")
-        .def("sum", &sum_array, py::arg("z").noconvert(), py::arg("n_threads") = 1);
-    define_row_products<double>(m);
-    define_row_products<float>(m);
-    m.def("sparse_features", &of_sparse, py::arg("indptr").noconvert(),
-          py::arg("indices").noconvert(), py::arg("values").noconvert(), py::arg("n_columns"));
-    m.def("made_features", &of_maker, py::arg("n_rows"), py::arg("n_features"), py::arg("at_once"),
-          py::arg("make"));
-    m.def("whitened_features", &whitened, py::arg("features"), py::arg("whitening").noconvert());
+        .def("sum", &sum_array, "z"_a, "n_threads"_a = 1);
+    m.def("dense_features", &of_dense<double>, "features"_a, "order"_a = py::none());
+    m.def("dense_features", &of_dense<float>, "features"_a, "order"_a = py::none());
+    m.def("sparse_features", &of_sparse, "indptr"_a, "indices"_a, "values"_a, "n_columns"_a);
+    m.def("made_features", &of_maker, "n_rows"_a, "n_features"_a, "at_once"_a, "make"_a);
+    m.def("whitened_features", &whitened, "features"_a, "whitening"_a);
     py::class_<bound_loss>(m, "WeightsLoss")
-        .def("at", &at_point, py::arg("w").noconvert(), py::arg("step").noconvert(), py::arg("t"))
-        .def("product", &product_at, py::arg("w").noconvert(), py::arg("direction").noconvert());
+        .def("at", &at_point, "w"_a, "step"_a, "t"_a)
+        .def("product", &product_at, "w"_a, "direction"_a);
     define_loss_of_rows<pair_operator>(m);
     define_loss_of_rows<comparison_loss>(m);
-    m.def("loss_by_passes", &loss_by_passes, py::arg("n_features"), py::arg("at"),
-          py::arg("product"));
+    m.def("loss_by_passes", &loss_by_passes, "n_features"_a, "at"_a, "product"_a);
     py::class_<newton_history>(m, "Convergence")
         .def_property_readonly("objective", &values_of<&newton_history::objective>)
         .def_property_readonly("relative_gradient", &values_of<&newton_history::relative_gradient>)
@@ -292,9 +243,8 @@ void bind_svm(py::module_& m) {
         .def_property_readonly("n_passes", &values_of<&newton_history::n_passes>)
         .def_property_readonly("step", &values_of<&newton_history::step>)
         .def_readonly("converged", &newton_history::converged);
-    m.def("solve_svm", &solve_svm, py::arg("losses"), py::arg("curvature").noconvert(),
-          py::arg("Cs").noconvert(), py::kw_only(), py::arg("steepness"), py::arg("tol"),
-          py::arg("max_iter"), py::arg("n_threads"));
+    m.def("solve_svm", &solve_svm, "losses"_a, "curvature"_a, "Cs"_a, py::kw_only(), "steepness"_a,
+          "tol"_a, "max_iter"_a, "n_threads"_a);
 }
 
 }  // namespace pairgram

@@ -1,4 +1,5 @@
-// Rows delimited into queries, with their labels and weights, as the compiled code takes them.
+// Rows delimited into queries, with their labels and weights, and sparse rows, as the compiled code
+// takes them.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +32,20 @@ struct query_rows {
     double query_weight(std::ptrdiff_t query) const {
         return query_weights ? query_weights[query] : 1.0;
     }
+};
+
+// A view of rows in CSR form: the entries of row i stand at [bounds[i], bounds[i + 1]).
+template <class T>
+struct sparse_rows {
+    std::ptrdiff_t n_rows, n_columns;
+    const std::int64_t* bounds;   // (n_rows + 1,)
+    const std::int32_t* columns;  // (nnz,), half the bytes of int64
+    const T* values;              // (nnz,)
+
+    std::ptrdiff_t begin(std::ptrdiff_t row) const {
+        return static_cast<std::ptrdiff_t>(bounds[row]);
+    }
+    std::ptrdiff_t size(std::ptrdiff_t row) const { return begin(row + 1) - begin(row); }
 };
 
 // Throws std::invalid_argument unless the offsets ascend from 0 to n_rows and the order, if there

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/query_rows.hpp"
-#include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 
 namespace pairgram {
@@ -44,57 +42,45 @@ void varying_features<T>::add_to(std::int64_t* counts) const {
     counts[flags_.size()] += any;
 }
 
-template <class I>
-void count_varying(std::ptrdiff_t n_queries, const std::int64_t* offsets, const std::int64_t* order,
-                   const double* row_weights, const bool* counted, bool pointwise,
-                   std::ptrdiff_t n_features, const I* indptr, const I* indices,
-                   const double* values, std::int64_t* counts) {
-    buffer<double> first(n_features);
-    buffer<std::int64_t> n_seen(n_features, 0);
-    buffer<std::uint8_t> differs(n_features, 0);
-    buffer<I> touched;
-    for (std::ptrdiff_t q = 0; q < n_queries; ++q) {
+void count_varying(const query_rows& queries, const bool* counted, bool pointwise,
+                   const sparse_rows<double>& X, std::int64_t* counts) {
+    buffer<double> first(X.n_columns);
+    buffer<std::int64_t> n_seen(X.n_columns, 0);
+    buffer<std::uint8_t> differs(X.n_columns, 0);
+    buffer<std::int32_t> touched;
+    for (std::ptrdiff_t q = 0; q < queries.n_queries; ++q) {
         if (q % 1024 == 0) check_interrupt();
         if (!counted[q]) continue;
         std::int64_t n_rows = 0;
-        for (auto i = offsets[q]; i < offsets[q + 1]; ++i) {
-            const auto row = order ? order[i] : i;
-            if (row_weights && row_weights[row] <= 0) continue;
+        for (auto i = queries.begin(q); i < queries.begin(q + 1); ++i) {
+            const auto row = queries.row(i);
+            if (queries.row_weight(row) <= 0) continue;
             ++n_rows;
-            for (auto k = indptr[row]; k < indptr[row + 1]; ++k) {
-                const auto j = size_of(indices[k]);
-                if (values[k] == 0) continue;
+            for (auto k = X.begin(row); k < X.begin(row + 1); ++k) {
+                const auto j = X.columns[k];
+                if (X.values[k] == 0) continue;
                 if (n_seen[j]++ == 0) {
-                    first[j] = values[k];
-                    touched.push_back(indices[k]);
-                } else if (values[k] != first[j]) {
+                    first[j] = X.values[k];
+                    touched.push_back(j);
+                } else if (X.values[k] != first[j]) {
                     differs[j] = 1;
                 }
             }
         }
         bool any = false;
-        for (const I feature : touched) {
-            const auto j = size_of(feature);
+        for (const auto j : touched) {
             const bool varies = pointwise || differs[j] || n_seen[j] < n_rows;
             counts[j] += varies;
             any |= varies;
             n_seen[j] = 0;
             differs[j] = 0;
         }
-        counts[n_features] += any;
+        counts[X.n_columns] += any;
         touched.clear();
     }
 }
 
 template class varying_features<double>;
 template class varying_features<float>;
-template void count_varying<std::int32_t>(std::ptrdiff_t, const std::int64_t*, const std::int64_t*,
-                                          const double*, const bool*, bool, std::ptrdiff_t,
-                                          const std::int32_t*, const std::int32_t*, const double*,
-                                          std::int64_t*);
-template void count_varying<std::int64_t>(std::ptrdiff_t, const std::int64_t*, const std::int64_t*,
-                                          const double*, const bool*, bool, std::ptrdiff_t,
-                                          const std::int64_t*, const std::int64_t*, const double*,
-                                          std::int64_t*);
 
 }  // namespace pairgram

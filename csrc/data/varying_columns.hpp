@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "data/query_rows.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
@@ -46,13 +47,10 @@ class varying_features {
     buffer<flag_of<T>> flags_;
 };
 
-// The same counts for the rows of CSR without duplicates, added to counts (n_features + 1); the
-// last is the number of queries in which any feature varies. counted: the queries with pair weight.
-// Time O(n_entries), memory O(n_features).
-template <class I>
-void count_varying(std::ptrdiff_t n_queries, const std::int64_t* offsets, const std::int64_t* order,
-                   const double* row_weights, const bool* counted, bool pointwise,
-                   std::ptrdiff_t n_features, const I* indptr, const I* indices,
-                   const double* values, std::int64_t* counts);
+// The same counts for sparse rows without duplicates, added to counts (n_features + 1); the last is
+// the number of queries in which any feature varies. counted: the queries with pair weight. Time
+// O(n_entries), memory O(n_features).
+void count_varying(const query_rows& queries, const bool* counted, bool pointwise,
+                   const sparse_rows<double>& X, std::int64_t* counts);
 
 }  // namespace pairgram

@@ -20,20 +20,6 @@
 
 namespace pairgram {
 
-// A view of rows in CSR form: the entries of row i stand at [bounds[i], bounds[i + 1]).
-template <class T>
-struct sparse_rows {
-    std::ptrdiff_t n_rows, n_columns;
-    const std::int64_t* bounds;   // (n_rows + 1,)
-    const std::int32_t* columns;  // (nnz,), half the bytes of int64
-    const T* values;              // (nnz,)
-
-    std::ptrdiff_t begin(std::ptrdiff_t row) const {
-        return static_cast<std::ptrdiff_t>(bounds[row]);
-    }
-    std::ptrdiff_t size(std::ptrdiff_t row) const { return begin(row + 1) - begin(row); }
-};
-
 // The Laplacian of a problem, laid out for many products with it:
 //
 //   (L z)_i = c v_i (Σ_k V_k ω(l, k) z_i − Σ_k ω(l, k) t_k),  t_k = Σ v z over the rows of level k

@@ -54,12 +54,9 @@ def list_columns(
     order: NDArray[np.int64] | None,
     n_threads: int,
 ) -> NDArray[_T]: ...  # what values are beside the others of their lists; csrc/features
-def interleave_columns32(
-    columns: list[NDArray[np.float32]], fill: NDArray[np.float32] | None, n_threads: int
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]: ...  # rows, which columns have a NaN
-def interleave_columns64(
-    columns: list[NDArray[np.float64]], fill: NDArray[np.float64] | None, n_threads: int
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]: ...
+def interleave_columns(
+    columns: Sequence[NDArray[_T]], fill: NDArray[_T] | None, n_threads: int
+) -> tuple[NDArray[_T], NDArray[np.bool_]]: ...  # rows, which columns have a NaN
 
 class _NodeMap(Generic[_T]):
     def __init__(
@@ -323,7 +320,6 @@ def evaluate_metrics(
     n_threads: int,
 ) -> NDArray[np.float64]: ...
 def value_range(values: NDArray[np.float64]) -> tuple[float, float]: ...
-def sort_words(words: NDArray[np.int64], top: int) -> list[int]: ...
 def summarize(
     values: NDArray[np.float64],
     weights: NDArray[np.float64],
@@ -593,14 +589,11 @@ def top_products(
 def score_rows(
     features: NDArray[_T],
     coefs: NDArray[np.float64],  # (n_features,) or (n_models, n_features)
-    order: NDArray[np.int64] | None = None,
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...  # (n_rows,) or (n_models, n_rows), bits whatever stands beside
-def first_outside(values: NDArray[np.int32] | NDArray[np.int64], limit: int) -> int: ...
-def first_descent(values: NDArray[np.int32] | NDArray[np.int64]) -> int: ...
 def count_varying(
-    indptr: NDArray[np.int32] | NDArray[np.int64],
-    indices: NDArray[np.int32] | NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
     offsets: NDArray[np.int64],

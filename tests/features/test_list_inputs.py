@@ -91,6 +91,13 @@ def test_values_that_differ_in_their_last_bits(n):
     np.testing.assert_array_equal(out[:, 0], (rankdata(x) - 1) / (n - 1))
 
 
+@pytest.mark.parametrize("n", [7, 8, 9, 16, 17, 100, 128, 129, 1024, 2048])
+def test_lists_of_any_length_are_sorted(n):
+    x = np.random.default_rng(n).permutation(np.arange(n) - n // 2).astype(float)
+    out = _core.list_columns("rank", False, x[:, None].copy(), np.array([0, n]), None, 1)
+    np.testing.assert_array_equal(out[:, 0], (rankdata(x) - 1) / (n - 1))
+
+
 def test_zeros_of_both_signs_tie():
     X = np.array([[0.0], [-0.0], [1.0], [-1.0]])
     out = _core.list_columns("rank", False, X, np.array([0, 4]), None, 1)

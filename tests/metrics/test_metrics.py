@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
 from axes import drawn
-from pairgram import MissingQueryWarning, RankRLSCV, _core, fit_many, make_ranking, scan
+from pairgram import MissingQueryWarning, RankRLSCV, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from parts.metrics import FAMILIES
 from parts.support import real_array
@@ -169,15 +169,6 @@ def test_every_way_of_ranking_a_list(n, kind):
             metric = get_metric(name, ties=ties)
             expected = reference.top(metric.family, y, score, ties, **options_of(metric))
             assert_allclose(metric(y, score), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("top", [0, 1, 7, 8, 9, 10, 64, 65, 5000])
-def test_words_are_sorted(top):
-    rng = np.random.default_rng(top)
-    for n in (1, 7, 8, 9, 16, 17, 100, 128, 129, 1024, 3000):
-        for low, high in ((-(2**63), 2**63 - 1), (-5, 5)):
-            words = rng.integers(low, high, n)
-            assert_array_equal(_core.sort_words(words, top), np.sort(words)[:top])
 
 
 @pytest.mark.parametrize("gain", ["exp2", "linear"])

@@ -154,7 +154,7 @@ def node_map(**changes):
 
 def count_varying(offsets, indices, n_counts):
     """Count in a CSR matrix of three entries, of which these are the parts."""
-    parts = (np.array(offsets, np.int32), np.array(indices, np.int32), np.ones(3))
+    parts = (np.array(offsets), np.array(indices, np.int32), np.ones(3))
     counts, bounds = np.zeros(n_counts, np.int64), np.array([0, 3])
     _core.count_varying(*parts, counts, bounds, counted=np.ones(1, bool), pointwise=False)
 

@@ -33,10 +33,12 @@ def test_products_are_numpys_in_any_order_with_the_same_bits_for_any_threads(kin
     query_weights = rng.choice([0.0, 2.0], len(offsets) - 1)
     pairs = pair_operator(y, offsets, query_weights=query_weights)
     at, offset = rng.normal(size=width), rng.normal(size=n)
+    scores = _core.score_rows(H, w)
+    np.testing.assert_allclose(scores, H.astype(float) @ w, atol=1e-12 * width)
+    for n_threads in (2, 5):
+        np.testing.assert_array_equal(_core.score_rows(H, w, n_threads), scores)
     for order in (None, rng.permutation(n)):
         rows = H.astype(float) if order is None else H.astype(float)[order]
-        scores = _core.score_rows(H, w, order)
-        np.testing.assert_allclose(scores, rows @ w, atol=1e-12 * width)
         features = _core.dense_features(H, order)
         total = features.sum(z)
         np.testing.assert_allclose(total, rows.T @ z, atol=1e-12 * n)
@@ -46,7 +48,6 @@ def test_products_are_numpys_in_any_order_with_the_same_bits_for_any_threads(kin
         tolerance = 1e-11 * max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(product, expected, rtol=0, atol=tolerance)
         for n_threads in (2, 5):
-            np.testing.assert_array_equal(_core.score_rows(H, w, order, n_threads), scores)
             np.testing.assert_array_equal(features.sum(z, n_threads), total)
             again = _core.loss_of_rows(features, pairs, offset, n_threads).product(at, w)
             np.testing.assert_array_equal(again, product)
@@ -91,16 +92,12 @@ def test_a_score_has_the_same_bits_whatever_rows_and_models_are_beside_it(width,
             rows = slice(begin, begin + n)
             part = np.ascontiguousarray(H[rows])
             for m in (1, 2, 3, 4, 5, 8, 11):
-                found = _core.score_rows(part, coefs[:m], None, 1 + n % 3)
+                found = _core.score_rows(part, coefs[:m], 1 + n % 3)
                 np.testing.assert_array_equal(found[:3], alone[:m, rows])
             found = _core.score_rows(part, coefs[2])
             np.testing.assert_array_equal(found, alone[2, rows])
-    order = rng.permutation(331)
-    for n_threads in (1, 2, 5):
-        found = _core.score_rows(H, coefs, order, n_threads)
-        np.testing.assert_array_equal(found[:3], alone[:, order])
     repeated = np.ascontiguousarray(np.repeat(H[:1], 40_000 // width + 9, axis=0))
-    assert len(set(_core.score_rows(repeated, coefs[0], None, 2).tolist())) == 1
+    assert len(set(_core.score_rows(repeated, coefs[0], 2).tolist())) == 1
 
 
 @every(value=[np.nan, np.inf, -np.inf], dtype=[np.float64, np.float32])

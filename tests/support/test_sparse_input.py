@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from broken_sparse import broken, doors
-from pairgram import _core
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 5))
@@ -46,21 +45,3 @@ def test_sound_matrices_of_every_format_pass(dtype):
         np.testing.assert_allclose(pg.RankRLS().fit(matrix, Y, qid=QID).coef_, expected, rtol=1e-9)
     products = dia.toarray() @ dia.toarray().T
     np.testing.assert_array_equal(pg.kernel_matrix(dia, kernel="linear"), products)
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("n", [0, 1, 2, 4095, 4096, 4097, 20_000])
-def test_the_first_wrong_index_is_found(dtype, n):
-    values = np.sort(np.random.default_rng(n).integers(0, 1000, n)).astype(dtype)
-    limit = int(values.max(initial=0)) + 1
-    assert (_core.first_outside(values, limit), _core.first_descent(values)) == (-1, -1)
-    assert _core.first_outside(values, 2**62) == -1
-    for at in {0, 1, n // 2, n - 1, 4095, 4096} & set(range(n)):
-        for wrong in (-1, limit, np.iinfo(dtype).max, np.iinfo(dtype).min):
-            changed = values.copy()
-            changed[at:] = wrong
-            assert _core.first_outside(changed, limit) == at
-        if at:
-            changed = values.copy()
-            changed[at] = changed[at - 1] - 1
-            assert _core.first_descent(changed) == at - 1

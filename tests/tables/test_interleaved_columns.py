@@ -5,12 +5,10 @@ import numpy as np
 from axes import drawn
 from pairgram import _core
 
-INTERLEAVE = {np.float32: _core.interleave_columns32, np.float64: _core.interleave_columns64}
-
 
 @drawn(
     60,
-    dtype=INTERLEAVE,
+    dtype=[np.float32, np.float64],
     n_rows=[0, 1, 2, 1023, 1024, 1025, 5000],
     n_columns=[1, 7, 8, 9, 15, 16, 17, 40],
     filled=[False, True],
@@ -25,7 +23,7 @@ def test_rows_are_those_of_numpy(n_rows, n_columns, dtype, filled):
     expected = np.where(holes, fill, X) if filled else X
     columns = [np.ascontiguousarray(column) for column in X.T]
     for n_threads in (1, 2, 5):
-        rows, missing = INTERLEAVE[dtype](columns, fill, n_threads)
+        rows, missing = _core.interleave_columns(columns, fill, n_threads)
         assert rows.dtype == dtype
         assert rows.flags.c_contiguous
         np.testing.assert_array_equal(rows, expected)
@@ -36,7 +34,7 @@ def test_rows_are_those_of_numpy(n_rows, n_columns, dtype, filled):
 
 def test_infinity_and_signed_zeros_are_kept():
     column = np.array([np.inf, -np.inf, -0.0, 0.0])
-    rows, missing = _core.interleave_columns64([column, column], np.ones(2), 1)
+    rows, missing = _core.interleave_columns([column, column], np.ones(2), 1)
     np.testing.assert_array_equal(np.signbit(rows[:, 1]), [False, True, True, False])
     np.testing.assert_array_equal(rows[:, 0], column)
     assert not missing.any()

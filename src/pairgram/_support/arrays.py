@@ -17,7 +17,6 @@ import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-import pairgram._core as _core
 from pairgram._support.checks import NO_COLUMN, ArgumentError, Vector, did_you_mean, verbatim
 
 if TYPE_CHECKING:
@@ -376,7 +375,8 @@ def _check_compressed(
         )
     if indptr[0] != 0:
         raise ArgumentError(name, f"must have an indptr that begins with 0, got {indptr[0]}")
-    if (at := _core.first_descent(indptr)) >= 0:
+    if (descends := indptr[1:] < indptr[:-1]).any():
+        at = int(descends.argmax())
         raise ArgumentError(
             name,
             f"must have an indptr that does not decrease, but {line} {at} begins at "
@@ -390,7 +390,7 @@ def _check_compressed(
             f"must have an indptr that ends within its {len(indices)} indices, but {line} "
             f"{at} ends at {indptr[at + 1]}",
         )
-    if (at := _core.first_outside(indices[:n_entries], shape[1])) >= 0:
+    if (at := _first_outside(indices[:n_entries], shape[1])) >= 0:
         number = int(np.searchsorted(indptr, at, side="right")) - 1
         raise ArgumentError(
             name,
@@ -418,8 +418,16 @@ def _check_coordinates(X: Sparse, name: str) -> None:
             f"{len(columns)} and shape {np.shape(X.data)}",
         )
     for axis, indices in enumerate((rows, columns)):
-        if (at := _core.first_outside(indices, X.shape[axis])) >= 0:
+        if (at := _first_outside(indices, X.shape[axis])) >= 0:
             raise _outside(name, X.shape, rows[at], columns[at])
+
+
+def _first_outside(indices: NDArray[Any], limit: int) -> int:
+    """Return the place of the first index that is below 0 or not below the limit, or -1."""
+    unsigned = indices.view(f"u{indices.itemsize}")  # of which those below 0 are the largest
+    if not unsigned.size or int(unsigned.max()) < limit:
+        return -1
+    return int((unsigned >= limit).argmax())
 
 
 def _outside(name: str, shape: tuple[int, int], row: object, column: object) -> ArgumentError:

@@ -705,10 +705,9 @@ def count_varying(
     if not X.has_canonical_format:  # duplicate entries are added up
         X = X.copy()
         X.sum_duplicates()
-    dtype: Any = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
     _core.count_varying(
-        np.ascontiguousarray(X.indptr, dtype),
-        np.ascontiguousarray(X.indices, dtype),
+        np.ascontiguousarray(X.indptr, np.int64),
+        np.ascontiguousarray(X.indices, np.int32),
         np.ascontiguousarray(X.data, np.float64),
         varying,
         data.queries.offsets,

@@ -72,7 +72,7 @@ def _marks(X: Any, n_threads: int | None) -> Vector:
     """Return the product of each row with a random vector: equal rows have equal products."""
     vector = _random_vector(X.shape[1])
     if not scipy.sparse.issparse(X):
-        return _core.score_rows(X, vector, None, resolve_n_threads(n_threads))
+        return _core.score_rows(X, vector, resolve_n_threads(n_threads))
     ordered = X if X.has_sorted_indices else X.sorted_indices()  # all sums are in one order
     return np.asarray(ordered @ vector)
 

@@ -137,7 +137,7 @@ def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vect
 
 def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vector:
     if node_map is None:
-        return _core.score_rows(X, coef, None, n_threads)
+        return _core.score_rows(X, coef, n_threads)
     return np.asarray(node_map.score(X, coef, n_threads))
 
 
@@ -165,7 +165,7 @@ def score_features(H: Matrix, coefs: Vector, n_threads: int | None = None) -> Ve
         return np.ascontiguousarray((H @ coefs.T).T, dtype=np.float64)
     dtype = np.float32 if H.dtype == np.float32 else np.float64
     rows = np.require(H, dtype, ["C", "A"])
-    return _core.score_rows(rows, np.ascontiguousarray(coefs), None, resolve_n_threads(n_threads))
+    return _core.score_rows(rows, np.ascontiguousarray(coefs), resolve_n_threads(n_threads))
 
 
 class Sides(NamedTuple):

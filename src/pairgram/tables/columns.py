@@ -583,10 +583,8 @@ class Columns:
                 at = until
             return X if self.texts is not None else self._filled(X, place)
         arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
-        single = self.dtype == np.float32
-        interleave: Any = _core.interleave_columns32 if single else _core.interleave_columns64
         fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
-        X, missing = interleave(arrays, fill, resolve_n_threads(None))
+        X, missing = _core.interleave_columns(arrays, fill, resolve_n_threads(None))
         if fill is None and missing.any():
             at = int(np.argmax(missing))
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
