@@ -164,8 +164,7 @@ void by_blocks(const node_map<T>& map, py::ssize_t n, int n_threads, const Work&
     const auto of_row = map.n_nodes * (map.n_inputs + products_of_node) +
                         (map.has_tail ? map.n_nodes * map.n_outputs : 0);
     if (n * of_row < threaded_products) n_threads = 1;
-    parallel_for((n + block - 1) / block, n_threads,
-                 [&](std::ptrdiff_t b) { work(b * block, std::min(block, n - b * block)); });
+    parallel_parts(n, block, n_threads, work);
 }
 
 template <class T>

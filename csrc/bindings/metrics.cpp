@@ -7,8 +7,6 @@
 
 #include "bindings/bindings.hpp"
 #include "metrics/evaluate.hpp"
-#include "metrics/means.hpp"
-#include "metrics/value_range.hpp"
 #include "solvers/ties.hpp"
 
 namespace pairgram {
@@ -86,46 +84,6 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     return out;
 }
 
-// The lowest and the highest value.
-py::tuple range_of(const array<double>& values) {
-    check(values.size() > 0, "there must be a value or more");
-    const auto [lowest, highest] =
-        unlocked_for(values.size(), find_range, values.size(), pointer(values));
-    return py::make_tuple(lowest, highest);
-}
-
-// The means, the deviations, and with splits the means of every split.
-py::tuple summary(const array<double>& values, const array<double>& weights,
-                  const optional_array<std::int64_t>& split_of, py::ssize_t n_splits) {
-    check(values.ndim() == 2, "values must be (n_models, n_queries)");
-    const auto n_models = values.shape(0), n_queries = values.shape(1);
-    check_one_per("weights: 1-d, one per query", weights, n_queries);
-    check_one_per("split_of: 1-d, one per query", split_of, n_queries);
-    check(split_of ? n_splits >= 1 : n_splits == 0, "n_splits must be 0 without splits");
-    check_all(
-        split_of ? n_queries : 0, pointer(split_of),
-        [n_splits](std::int64_t split) { return 0 <= split && split < n_splits; },
-        "split_of must be in [0, n_splits)");
-    array<double> means(n_models), deviations(n_models), by_split({n_splits, n_models});
-    const metric_values of{n_models,         n_queries, pointer(values),
-                           pointer(weights), n_splits,  pointer(split_of)};
-    unlocked(summarize, of, writable(means), writable(deviations), writable(by_split));
-    return py::make_tuple(means, deviations, split_of ? py::object(by_split) : py::none());
-}
-
-array<double> means_of_groups(const array<double>& values, const array<double>& weights,
-                              const array<std::int64_t>& bounds) {
-    check(values.ndim() == 2, "values must be (n_models, n_queries)");
-    check_one_per("weights: 1-d, one a query", weights, values.shape(1));
-    const auto groups = queries_of(bounds, std::nullopt, values.shape(1));
-    array<double> means({values.shape(0), static_cast<py::ssize_t>(groups.n_queries)});
-    const metric_values of{values.shape(0), values.shape(1), pointer(values), pointer(weights), 0,
-                           nullptr};
-    unlocked_for(values.size(), mean_of_groups, of, groups.n_queries, groups.offsets,
-                 writable(means));
-    return means;
-}
-
 // Changes the scores in place; see ties.hpp.
 void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
                       const optional_array<std::int64_t>& order, const array<double>& amplification,
@@ -144,10 +102,6 @@ void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
 void bind_metrics(py::module_& m) {
     m.def("evaluate_metrics", &evaluate, "labels"_a, "scores"_a, "offsets"_a, "order"_a, "specs"_a,
           "n_threads"_a);
-    m.def("value_range", &range_of, "values"_a);
-    m.def("summarize", &summary, "values"_a, "weights"_a, "split_of"_a = py::none(),
-          "n_splits"_a = 0);
-    m.def("mean_of_groups", &means_of_groups, "values"_a, "weights"_a, "bounds"_a);
     m.def("join_ties", &join_tied_scores, "scores"_a, "offsets"_a, "order"_a, "amplification"_a,
           "spread"_a, "rounding"_a, "n_threads"_a);
 }

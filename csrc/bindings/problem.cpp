@@ -69,11 +69,6 @@ void apply_half_laplacian(const bound_problem& problem, array<double>& vectors, 
     apply_root(problem.view, adjoint, axis == 0 ? columns : rows, n_threads);
 }
 
-array<std::int64_t> bounds_of_runs(const array<std::int64_t>& ids, int n_threads) {
-    check(ids.ndim() == 1 && ids.size() > 0, "ids must be 1-d, of a row or more");
-    return as_array(unlocked_for(ids.size(), run_bounds, ids.size(), pointer(ids), n_threads));
-}
-
 py::tuple rows_of_runs(const array<std::int64_t>& ids, const array<std::int64_t>& bounds) {
     check(ids.ndim() == 1, "ids must be 1-d");
     check_one_per("bounds: 1-d, one more than ids", bounds, ids.size() + 1);
@@ -115,7 +110,6 @@ void solve_in_place(const bound_problem& problem, array<double>& columns,
 }  // namespace
 
 void bind_problem(py::module_& m) {
-    m.def("run_bounds", &bounds_of_runs, "ids"_a, "n_threads"_a);
     m.def("group_runs", &rows_of_runs, "ids"_a, "bounds"_a);
     py::class_<bound_problem>(m, "RankingProblem")
         .def(py::init(&make_problem), "labels"_a, "offsets"_a, py::kw_only(),

@@ -120,24 +120,14 @@ double query_factor(const pair_rule& rule, double total_weight, double pair_weig
     return divisor > 0 ? 1 / divisor : 0;
 }
 
-template <class T, class S>
+template <bool Marks, class T, class S>
 PAIRGRAM_CLONES void load_and_add(std::ptrdiff_t width, const S* source, const S* pivot,
-                                  double weight, T* row, double* sum) {
+                                  double weight, T* row, double* sum, flag_of<S>* flags) {
     for (std::ptrdiff_t j = 0; j < width; ++j) {
         const S value = source[j] - pivot[j];
         row[j] = static_cast<T>(value);
         sum[j] += weight * static_cast<double>(value);
-    }
-}
-
-template <class T, class S>
-PAIRGRAM_CLONES void load_add_and_mark(std::ptrdiff_t width, const S* source, const S* pivot,
-                                       double weight, T* row, double* sum, flag_of<S>* flags) {
-    for (std::ptrdiff_t j = 0; j < width; ++j) {
-        const S value = source[j] - pivot[j];
-        row[j] = static_cast<T>(value);
-        sum[j] += weight * static_cast<double>(value);
-        flags[j] |= source[j] != pivot[j] ? flag_of<S>{1} : flag_of<S>{0};
+        if constexpr (Marks) flags[j] |= source[j] != pivot[j] ? flag_of<S>{1} : flag_of<S>{0};
     }
 }
 
@@ -245,10 +235,8 @@ void between_rows(const query_plan& plan, std::ptrdiff_t width, const double* me
 template <class T, class S>
 void load_row(std::ptrdiff_t width, const S* source, const S* pivot, double weight, T* row,
               double* sum, flag_of<S>* flags) {
-    if (flags)
-        load_add_and_mark<T, S>(width, source, pivot, weight, row, sum, flags);
-    else
-        load_and_add<T, S>(width, source, pivot, weight, row, sum);
+    const auto load = flags ? load_and_add<true, T, S> : load_and_add<false, T, S>;
+    load(width, source, pivot, weight, row, sum, flags);
 }
 
 template <class T>

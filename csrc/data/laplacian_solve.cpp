@@ -8,6 +8,7 @@
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/simd.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -72,10 +73,6 @@ void number_null_vectors(const query_plan& plan, pair_kind kind, const buffer<st
         null.vector[row[i]] = at == own ? n_vectors++ : at;
         null.value[row[i]] = at == own ? 1.0 : at == none ? 0.0 : std::sqrt(v / weight[l]);
     }
-}
-
-PAIRGRAM_CLONES void add(std::ptrdiff_t width, double factor, const double* row, double* sum) {
-    for (std::ptrdiff_t j = 0; j < width; ++j) sum[j] += factor * row[j];
 }
 
 PAIRGRAM_CLONES void scale_and_add(std::ptrdiff_t width, double factor, const double* offset,

@@ -4,38 +4,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "support/parallel.hpp"
-#include "support/simd.hpp"
-
 namespace pairgram {
 
 namespace {
-
-constexpr std::ptrdiff_t rows_of_task = 1 << 18, rows_at_once = 16;
-
-// Whether rows_at_once rows have the id of the row before them, which is the first.
-inline bool all_equal(const std::int64_t* ids) {
-    std::int64_t differences = 0;
-    for (std::ptrdiff_t i = 0; i < rows_at_once; ++i) differences |= ids[i] ^ ids[i + 1];
-    return differences == 0;
-}
-
-// Adds the rows of [begin, end) whose id is not that of the row before; begin is above 0.
-PAIRGRAM_CLONES
-void add_changes(std::ptrdiff_t begin, std::ptrdiff_t end, const std::int64_t* ids,
-                 buffer<std::int64_t>& changes) {
-    std::int64_t found[rows_at_once];
-    for (; begin < end; begin += rows_at_once) {
-        const auto stop = std::min(end, begin + rows_at_once);
-        if (stop - begin == rows_at_once && all_equal(ids + begin - 1)) continue;
-        std::ptrdiff_t n_found = 0;
-        for (auto i = begin; i < stop; ++i) {
-            found[n_found] = i;
-            n_found += ids[i] != ids[i - 1];
-        }
-        changes.insert(changes.end(), found, found + n_found);
-    }
-}
 
 // The number of a run's id among those before, or of a new one.
 class numbered_ids {
@@ -85,24 +56,6 @@ void check_rows(const query_rows& queries, std::ptrdiff_t n_rows) {
         }
         named[row] = true;
     }
-}
-
-buffer<std::int64_t> run_bounds(std::ptrdiff_t n_rows, const std::int64_t* ids, int n_threads) {
-    const auto n_tasks = (n_rows + rows_of_task - 1) / rows_of_task;
-    buffer<buffer<std::int64_t>> changes(n_tasks);
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        const auto begin = task * rows_of_task;
-        add_changes(std::max<std::ptrdiff_t>(begin, 1), std::min(n_rows, begin + rows_of_task), ids,
-                    changes[task]);
-    });
-    std::size_t n_changes = 0;
-    for (const auto& part : changes) n_changes += part.size();
-    buffer<std::int64_t> bounds;
-    bounds.reserve(n_changes + 2);
-    bounds.push_back(0);
-    for (const auto& part : changes) bounds.insert(bounds.end(), part.begin(), part.end());
-    bounds.push_back(n_rows);
-    return bounds;
 }
 
 rows_by_id group_runs(std::ptrdiff_t n_runs, const std::int64_t* ids, const std::int64_t* bounds) {

@@ -52,10 +52,6 @@ struct sparse_rows {
 // is one, of n_rows entries, names every row once. O(n_rows + n_queries); memory: n_rows bits.
 void check_rows(const query_rows& queries, std::ptrdiff_t n_rows);
 
-// 0, every row whose id is not that of the row before, and n_rows > 0: where runs of rows with
-// equal ids begin and end.
-buffer<std::int64_t> run_bounds(std::ptrdiff_t n_rows, const std::int64_t* ids, int n_threads);
-
 // Rows brought together by id. Groups stand in the order of their first rows, and so do their rows.
 struct rows_by_id {
     buffer<std::int64_t> first_run;  // (n_groups,)

@@ -140,12 +140,12 @@ void find_moments(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* 
     buffer<double> pivot(size, 0.0);
     for (std::ptrdiff_t j = 0; j < d; ++j) pivot[j] = static_cast<double>(X[first * d + j]);
     buffer<part_of_rows> parts(n_tasks, part_of_rows(size));
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+    parallel_parts(n, rows_of_task, n_threads, [&](std::ptrdiff_t first_row, std::ptrdiff_t n_own) {
         buffer<double> scratch(2 * size);
-        const auto last = std::min(n, (task + 1) * rows_of_task);
-        for (auto begin = task * rows_of_task; begin < last; begin += rows_of_block)
-            add_rows(std::min(rows_of_block, last - begin), d, X + begin * d,
-                     weights ? weights + begin : nullptr, pivot.data(), scratch, parts[task]);
+        for (auto begin = first_row; begin < first_row + n_own; begin += rows_of_block)
+            add_rows(std::min(rows_of_block, first_row + n_own - begin), d, X + begin * d,
+                     weights ? weights + begin : nullptr, pivot.data(), scratch,
+                     parts[first_row / rows_of_task]);
     });
     part_of_rows all(size);
     for (const auto& part : parts) {

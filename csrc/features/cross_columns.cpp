@@ -6,6 +6,7 @@
 #include "features/node_map.hpp"
 #include "linear_algebra/row_scores.hpp"
 #include "support/simd.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -14,10 +15,6 @@ namespace {
 template <class T>
 PAIRGRAM_CLONES void scale(std::ptrdiff_t n, T factor, const T* x, T* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = factor * x[j];
-}
-
-PAIRGRAM_CLONES void add_scaled(std::ptrdiff_t n, double factor, const double* x, double* out) {
-    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] += factor * x[j];
 }
 
 template <class T>
@@ -134,7 +131,7 @@ void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs
     std::copy_n(coefs, k, out);
     std::fill_n(out + k, r, 0.0);
     for (std::ptrdiff_t a = 0; a < cross.n_left(); ++a)
-        add_scaled(r, static_cast<double>(left[a]), coefs + k + a * r, out + k);
+        add(r, static_cast<double>(left[a]), coefs + k + a * r, out + k);
 }
 
 template <class T>

@@ -130,18 +130,15 @@ void take_medians(std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t width, cons
 template <class T>
 void fill_gaps(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const T* fill, T* out,
                int n_threads) {
-    const auto n_tasks = (n + rows_of_task - 1) / rows_of_task;
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        const auto first = task * rows_of_task;
-        fill_rows(std::min(rows_of_task, n - first), d, X + first * d, fill, out + first * d);
+    parallel_parts(n, rows_of_task, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t size) {
+        fill_rows(size, d, X + first * d, fill, out + first * d);
     });
 }
 
 template <class T>
 void find_known_medians(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
                         double* out, int n_threads) {
-    parallel_for((d + columns_of_task - 1) / columns_of_task, n_threads, [&](std::ptrdiff_t task) {
-        const auto begin = task * columns_of_task, width = std::min(columns_of_task, d - begin);
+    parallel_parts(d, columns_of_task, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t width) {
         if (weights)
             take_medians<weighted_value<T>>(n, d, width, X + begin, weights, out + begin);
         else
@@ -154,9 +151,9 @@ void find_known_sums(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const doubl
                      const double* pivot, double* out, int n_threads) {
     const auto n_parts = (n + rows_of_sum - 1) / rows_of_sum;
     buffer<double> sums(n_parts * 2 * d, 0.0);
-    parallel_for(n_parts, n_threads, [&](std::ptrdiff_t part) {
-        double* const of_part = sums.data() + part * 2 * d;
-        for (auto i = part * rows_of_sum; i < std::min(n, (part + 1) * rows_of_sum); ++i) {
+    parallel_parts(n, rows_of_sum, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t size) {
+        double* const of_part = sums.data() + first / rows_of_sum * 2 * d;
+        for (auto i = first; i < first + size; ++i) {
             const double weight = weights ? weights[i] : 1.0;
             if (weight != 0) add_row(d, X + i * d, weight, pivot, of_part, of_part + d);
         }

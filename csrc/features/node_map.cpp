@@ -12,6 +12,7 @@
 #include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 #include "support/simd.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -24,11 +25,6 @@ constexpr std::ptrdiff_t fewest_rows = 64, most_rows = 256;
 std::ptrdiff_t rows_at_once(std::ptrdiff_t n, std::ptrdiff_t row_bytes) {
     const auto fit = cached_bytes / std::max<std::ptrdiff_t>(1, row_bytes) / 8 * 8;
     return std::min(n, std::clamp(fit, fewest_rows, most_rows));
-}
-
-template <class T>
-PAIRGRAM_CLONES void add_scaled(std::ptrdiff_t n, T factor, const T* x, T* out) {
-    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] += factor * x[j];
 }
 
 template <class T>
@@ -171,7 +167,7 @@ void map_to_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::
             check_interrupt();
             add_scaled_distances(d, map.n_nodes, x, map.manhattan, map.square, row);
         } else if (map.square) {
-            add_scaled<T>(map.n_nodes, square_of(d, x), map.square, row);
+            add(map.n_nodes, square_of(d, x), map.square, row);
         }
     }
     if (!map.manhattan) map.weights.add_product(n, rows, ldr, out, ldo);
@@ -229,26 +225,18 @@ void by_columns(const node_map<T>& map, std::ptrdiff_t n, const T* rows, std::pt
 }
 
 // An exponent of ones, that of NaN and infinity, is carried into the sign.
-PAIRGRAM_CLONES bool all_finite(std::ptrdiff_t n, const double* x) {
-    constexpr std::uint64_t exponent = 0x7ff0000000000000, carry = 0x0010000000000000;
-    std::uint64_t seen = 0;
+template <class T>
+PAIRGRAM_CLONES bool all_finite(std::ptrdiff_t n, const T* x) {
+    using word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    constexpr word sign = word{1} << (8 * sizeof(T) - 1);
+    constexpr word carry = word{1} << (std::numeric_limits<T>::digits - 1), exponent = sign - carry;
+    word seen = 0;
     for (std::ptrdiff_t j = 0; j < n; ++j) {
-        std::uint64_t bits;
+        word bits;
         std::memcpy(&bits, x + j, sizeof bits);
         seen |= (bits & exponent) + carry;
     }
-    return seen >> 63 == 0;
-}
-
-PAIRGRAM_CLONES bool all_finite(std::ptrdiff_t n, const float* x) {
-    constexpr std::uint32_t exponent = 0x7f800000, carry = 0x00800000;
-    std::uint32_t seen = 0;
-    for (std::ptrdiff_t j = 0; j < n; ++j) {
-        std::uint32_t bits;
-        std::memcpy(&bits, x + j, sizeof bits);
-        seen |= (bits & exponent) + carry;
-    }
-    return seen >> 31 == 0;
+    return (seen & sign) == 0;
 }
 
 template <class T>

@@ -110,8 +110,8 @@ void find_weighted_places(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const 
         rows.push_back(i);
         counted.push_back(weights[i]);
     }
-    parallel_for((d + columns_of_task - 1) / columns_of_task, n_threads, [&](std::ptrdiff_t task) {
-        const auto begin = task * columns_of_task, end = std::min(begin + columns_of_task, d);
+    parallel_parts(d, columns_of_task, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
+        const auto end = begin + size;
         buffer<buffer<T>> columns(end - begin, buffer<T>(rows.size()));
         for (std::size_t i = 0; i < rows.size(); ++i)
             for (auto j = begin; j < end; ++j) columns[j - begin][i] = X[rows[i] * d + j];

@@ -70,10 +70,7 @@ void apply_band_basis(std::ptrdiff_t n, std::ptrdiff_t width, const double* a,
                       const double* factors, bool transposed, std::ptrdiff_t n_vectors, double* x,
                       int n_threads) {
     const auto n_blocks = n_reflector_blocks(n, width);
-    const auto n_tasks = (n_vectors + vectors_of_task - 1) / vectors_of_task;
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        const auto begin = task * vectors_of_task,
-                   n_rows = std::min(vectors_of_task, n_vectors - begin);
+    parallel_parts(n_vectors, vectors_of_task, n_threads, [&](auto begin, std::ptrdiff_t n_rows) {
         buffer<double> scratch(n_rows * width), product(n_rows * width);
         for (std::ptrdiff_t i = 0; i < n_blocks; ++i) {
             check_interrupt();
@@ -104,9 +101,8 @@ void form_band_basis(std::ptrdiff_t n, std::ptrdiff_t width, double* a, const do
         const reflector_block block(n, width, a, factors, p);
         const auto first = block.first, known = std::min(first + width, n);
         const bool is_last = p + 1 == n_blocks;
-        const auto n_tasks = (block.m + rows_of_task - 1) / rows_of_task;
-        parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-            const auto begin = first + task * rows_of_task, end = std::min(begin + rows_of_task, n);
+        parallel_parts(block.m, rows_of_task, n_threads, [&](auto from, std::ptrdiff_t size) {
+            const auto begin = first + from, end = begin + size;
             // rows of the identity, and 0 before the columns of Q'
             unit_rows(begin, std::min(is_last ? end : known, end), first);
             for (auto i = std::max(begin, is_last ? n : known); i < end; ++i)

@@ -100,14 +100,12 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
 }
 
 void invert_transposed(std::ptrdiff_t n, const double* l, double* out, int n_threads) {
-    const auto n_tasks = (n + inverted_at_once - 1) / inverted_at_once;
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {  // the most work comes first
-        const auto begin = task * inverted_at_once, rest = n - begin;
-        const auto n_rows = std::min(inverted_at_once, rest);
+    // The most work comes first.
+    parallel_parts(n, inverted_at_once, n_threads, [&](auto begin, std::ptrdiff_t n_rows) {
         std::fill_n(out + begin * n, n_rows * n, 0.0);
         double* const rows = out + begin * (n + 1);
         for (std::ptrdiff_t i = 0; i < n_rows; ++i) rows[i * (n + 1)] = 1;
-        solve(n_rows, rest, l + begin * (n + 1), rows, n);
+        solve(n_rows, n - begin, l + begin * (n + 1), rows, n);
     });
 }
 

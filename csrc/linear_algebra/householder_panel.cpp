@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "linear_algebra/blas.hpp"
-#include "linear_algebra/dot.hpp"
 #include "support/buffer.hpp"
-#include "support/simd.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -16,10 +15,6 @@ using blas::trans;
 
 constexpr std::ptrdiff_t few = 8;            // rows that are reflected one by one
 constexpr double smallest_squares = 1e-280;  // of a reflector
-
-PAIRGRAM_CLONES void add(std::ptrdiff_t n, double factor, const double* a, double* out) {
-    for (std::ptrdiff_t i = 0; i < n; ++i) out[i] += factor * a[i];
-}
 
 struct panel {
     std::ptrdiff_t n_rows, m;

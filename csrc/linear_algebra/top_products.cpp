@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "linear_algebra/blas.hpp"
-#include "linear_algebra/dot.hpp"
 #include "linear_algebra/row_scores.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/simd.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -135,9 +135,8 @@ void top_products(std::ptrdiff_t n_rows, std::ptrdiff_t n_columns, std::ptrdiff_
     const auto n_strips = (n_columns + columns_together - 1) / columns_together;
     const std::unique_ptr<float[]> narrow_b(new float[size_of(n_columns * width)]);  // not filled
     buffer<double> scales(n_strips);  // of the strips of b, so that all products are at most 1
-    parallel_for(n_strips, n_threads, [&](std::ptrdiff_t strip) {
-        const auto first = strip * columns_together,
-                   n = std::min(columns_together, n_columns - first);
+    parallel_parts(n_columns, columns_together, n_threads, [&](auto first, std::ptrdiff_t n) {
+        const auto strip = first / columns_together;
         const double* const rows = b + first * width;
         double largest = 0;
         for (std::ptrdiff_t j = 0; j < n; ++j)
@@ -150,8 +149,7 @@ void top_products(std::ptrdiff_t n_rows, std::ptrdiff_t n_columns, std::ptrdiff_
     constexpr std::int64_t nothing = 0;
     const auto share = (n_rows + n_threads - 1) / n_threads;
     const auto rows_together = std::clamp(share, least_rows, most_rows);
-    parallel_for((n_rows + rows_together - 1) / rows_together, n_threads, [&](std::ptrdiff_t task) {
-        const auto first = task * rows_together, n = std::min(rows_together, n_rows - first);
+    parallel_parts(n_rows, rows_together, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
         buffer<float> narrow_a(n * width), product(n * columns_together);
         std::vector<best_columns> best;
         best.reserve(size_of(n));

@@ -55,13 +55,12 @@ void comparison_loss::set_block(std::ptrdiff_t first, std::ptrdiff_t n, const do
 }
 
 double comparison_loss::set_scores(const double* scores, double* gradient, int n_threads) {
-    const auto n = pairs_->n_pairs(), n_tasks = (n + task_pairs - 1) / task_pairs;
-    buffer<double> losses(n_tasks);
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
+    const auto n = pairs_->n_pairs();
+    buffer<double> losses(n / task_pairs + 1, 0.0);
+    parallel_parts(n, task_pairs, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t of_task) {
         double sum = 0, d[pairs_together], value[pairs_together];
-        const auto last = std::min((task + 1) * task_pairs, n);
-        for (auto first = task * task_pairs; first < last; first += pairs_together) {
-            const auto size = std::min(pairs_together, last - first);
+        for (auto first = begin; first < begin + of_task; first += pairs_together) {
+            const auto size = std::min(pairs_together, begin + of_task - first);
             for (std::ptrdiff_t k = 0; k < size; ++k)
                 d[k] = scores[pairs_->winner[first + k]] - scores[pairs_->loser[first + k]];
             set_block(first, size, d, value);
@@ -72,11 +71,10 @@ double comparison_loss::set_scores(const double* scores, double* gradient, int n
                 curve_[first + k] *= w;
             }
         }
-        losses[task] = sum;
+        losses[begin / task_pairs] = sum;
     });
-    const auto n_parts = (n_rows() + task_items - 1) / task_items;
-    parallel_for(n_parts, n_threads, [&](std::ptrdiff_t task) {
-        for (auto i = task * task_items; i < std::min((task + 1) * task_items, n_rows()); ++i) {
+    parallel_parts(n_rows(), task_items, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
+        for (auto i = begin; i < begin + size; ++i) {
             double sum = 0;
             for (auto k = pairs_->offsets[i]; k < pairs_->offsets[i + 1]; ++k)
                 sum += pairs_->places[k].sign * slope_[pairs_->places[k].pair];
@@ -87,9 +85,8 @@ double comparison_loss::set_scores(const double* scores, double* gradient, int n
 }
 
 void comparison_loss::product(const double* u, double* out, int n_threads) const {
-    const auto n_parts = (n_rows() + task_items - 1) / task_items;
-    parallel_for(n_parts, n_threads, [&](std::ptrdiff_t task) {
-        for (auto i = task * task_items; i < std::min((task + 1) * task_items, n_rows()); ++i) {
+    parallel_parts(n_rows(), task_items, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
+        for (auto i = begin; i < begin + size; ++i) {
             double sum = 0;
             for (auto k = pairs_->offsets[i]; k < pairs_->offsets[i + 1]; ++k) {
                 const auto& at = pairs_->places[k];

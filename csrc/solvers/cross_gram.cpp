@@ -23,8 +23,7 @@ std::ptrdiff_t n_pairs(std::ptrdiff_t n) { return n * (n + 1) / 2; }
 // out (m, n) += Aᵀ B for A (k, m), B (k, n), by tiles of rows.
 void add_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const double* a,
                  const double* b, double* out, int n_threads) {
-    parallel_for((m + tile_rows - 1) / tile_rows, n_threads, [&](std::ptrdiff_t t) {
-        const auto first = t * tile_rows, size = std::min(tile_rows, m - first);
+    parallel_parts(m, tile_rows, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t size) {
         blas::gemm(trans::yes, trans::no, size, n, k, 1.0, a + first, m, b, n, 1.0, out + first * n,
                    n);
     });
@@ -159,9 +158,9 @@ bool is_cross_of_queries(const ranking_problem& problem, const feature_rows<T>& 
     auto left = features;
     left.map = &columns.map();
     std::atomic<bool> constant{true};
-    parallel_for((rows.n_queries + together - 1) / together, n_threads, [&](std::ptrdiff_t task) {
+    parallel_parts(rows.n_queries, together, n_threads, [&](auto begin, std::ptrdiff_t size) {
         buffer<T> first(width), made(most_rows * width), gathered;
-        for (auto q = task * together; q < std::min((task + 1) * together, rows.n_queries); ++q)
+        for (auto q = begin; q < begin + size; ++q)
             for (auto i = rows.begin(q); i < rows.begin(q + 1); i += most_rows) {
                 if (!constant.load(std::memory_order_relaxed)) return;
                 const auto n = std::min(most_rows, rows.begin(q + 1) - i);

@@ -65,14 +65,13 @@ buffer<std::uint8_t> begins_of_runs(const query_rows& rows, const T* inputs, con
     const auto n = rows.n_rows(), width = columns.map().n_outputs;
     const feature_rows<T> left{width, inputs, 0, nullptr, &columns.map()};
     buffer<std::uint8_t> begins(n, std::uint8_t{0});
-    parallel_for((n + block_rows - 1) / block_rows, n_threads, [&](std::ptrdiff_t block) {
-        const auto first = std::max<std::ptrdiff_t>(block * block_rows - 1, 0);
-        const auto end = std::min((block + 1) * block_rows, n);
+    parallel_parts(n, block_rows, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
+        const auto first = std::max<std::ptrdiff_t>(begin - 1, 0), end = begin + size;
         buffer<T> made((end - first) * width), gathered;
         left.map_to(
             end - first, [&](std::ptrdiff_t i) { return rows.row(first + i); }, made.data(), width,
             gathered);
-        for (auto i = std::max(first + 1, block * block_rows); i < end; ++i) {
+        for (auto i = std::max(first + 1, begin); i < end; ++i) {
             const T* const row = made.data() + (i - first) * width;
             begins[i] = !std::equal(row, row + width, row - width);
         }
@@ -277,12 +276,10 @@ cross_rows<T> lay_out(const query_rows& rows, bool makes_differences, const T* i
         const auto width = of.n_outputs;
         const feature_rows<T> made{width, inputs, 0, nullptr, &of};
         values.resize(n * width);
-        parallel_for((n + block_rows - 1) / block_rows, n_threads, [&](std::ptrdiff_t block) {
-            const auto first = block * block_rows;
+        parallel_parts(n, block_rows, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t size) {
             buffer<T> gathered;
             made.map_to(
-                std::min(block_rows, n - first),
-                [&](std::ptrdiff_t i) { return rows.row(row_at(first + i)); },
+                size, [&](std::ptrdiff_t i) { return rows.row(row_at(first + i)); },
                 values.data() + first * width, width, gathered);
         });
     };

@@ -68,9 +68,8 @@ std::ptrdiff_t band_rows(std::ptrdiff_t width) { return (band_values + width - 1
 // Upper triangle of gram += those of n matrices, one after the other.
 void add_all(std::ptrdiff_t width, std::ptrdiff_t n, const double* matrices, double* gram,
              int n_threads) {
-    const auto band = band_rows(width);
-    parallel_for((width + band - 1) / band, n_threads, [&](std::ptrdiff_t b) {
-        for (auto i = b * band; i < std::min((b + 1) * band, width); ++i)
+    parallel_parts(width, band_rows(width), n_threads, [&](auto begin, std::ptrdiff_t size) {
+        for (auto i = begin; i < begin + size; ++i)
             for (std::ptrdiff_t m = 0; m < n; ++m) {
                 const double* const row = matrices + (m * width + i) * width;
                 for (auto j = i; j < width; ++j) gram[i * width + j] += row[j];
@@ -80,11 +79,10 @@ void add_all(std::ptrdiff_t width, std::ptrdiff_t n, const double* matrices, dou
 
 void copy_upper_to_lower(std::ptrdiff_t width, double* gram, int n_threads) {
     constexpr std::ptrdiff_t columns = 64;  // whose cache lines are read by many rows
-    const auto band = band_rows(width);
-    parallel_for((width + band - 1) / band, n_threads, [&](std::ptrdiff_t b) {
-        const auto end = std::min((b + 1) * band, width);
+    parallel_parts(width, band_rows(width), n_threads, [&](auto begin, std::ptrdiff_t size) {
+        const auto end = begin + size;
         for (std::ptrdiff_t first = 0; first < end; first += columns)
-            for (auto i = b * band; i < end; ++i)
+            for (auto i = begin; i < end; ++i)
                 for (auto j = first; j < std::min(first + columns, i); ++j)
                     gram[i * width + j] = gram[j * width + i];
     });

@@ -249,10 +249,7 @@ void batch_columns::finish(double alpha, double* residuals, double* levels) {
 buffer<double> rotated(const band_folds& folds, int n_threads) {
     const auto n = folds.band.n, n_points = folds.n_points;
     buffer<double> out(n * n_points);
-    const auto n_tasks = (n + columns_of_product - 1) / columns_of_product;
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        const auto begin = task * columns_of_product,
-                   n_own = std::min(columns_of_product, n - begin);
+    parallel_parts(n, columns_of_product, n_threads, [&](auto begin, std::ptrdiff_t n_own) {
         blas::gemm(trans::no, trans::yes, n_own, n_points, n, 1.0, folds.basis + begin * n, n,
                    folds.points, n, 0.0, out.data() + begin * n_points, n_points);
     });

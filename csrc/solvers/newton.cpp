@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "linear_algebra/cholesky.hpp"
-#include "linear_algebra/dot.hpp"
 #include "support/interrupt.hpp"
 #include "support/parallel.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -44,11 +44,6 @@ bool all_finite(const buffer<double>& x) {
 
 double dot(const buffer<double>& a, const buffer<double>& b) {
     return dot(static_cast<std::ptrdiff_t>(a.size()), a.data(), b.data());
-}
-
-// y += factor x.
-PAIRGRAM_CLONES void add(std::ptrdiff_t n, double factor, const double* x, double* y) {
-    for (std::ptrdiff_t k = 0; k < n; ++k) y[k] += factor * x[k];
 }
 
 void add(double factor, const buffer<double>& x, buffer<double>& y) {

@@ -6,11 +6,11 @@
 #include <type_traits>
 
 #include "data/query_rows.hpp"
-#include "linear_algebra/dot.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/prefix_sums.hpp"
 #include "support/simd.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -120,10 +120,6 @@ PAIRGRAM_CLONES void sweep_few(std::ptrdiff_t n, double reach, const double* sco
 struct pairs_of_winner {
     std::ptrdiff_t winner, first, at, n;
 };
-
-PAIRGRAM_CLONES void subtract(std::ptrdiff_t n, double factor, const double* x, double* out) {
-    for (std::ptrdiff_t k = 0; k < n; ++k) out[k] -= factor * x[k];
-}
 
 }  // namespace
 
@@ -362,7 +358,7 @@ double pair_operator::set_logistic(std::ptrdiff_t query, const double* scores, d
                 const auto [i, first, at, m] = *run;
                 loss += c * v[i] * dot(m, v + first, value + at);
                 w.y[i] += dot(m, v + first, slope + at);
-                subtract(m, v[i], slope + at, w.y + first);
+                add(m, -v[i], slope + at, w.y + first);
             }
         });
     for (std::ptrdiff_t i = 0; i < n; ++i) gradient[order[i]] = c * v[i] * w.y[i];
@@ -390,7 +386,7 @@ void pair_operator::multiply_logistic(std::ptrdiff_t query, const double* u, dou
                 const double* const x = w.x;
                 for (std::ptrdiff_t k = 0; k < m; ++k) pull[at + k] *= x[i] - x[first + k];
                 w.y[i] += dot(m, v + first, pull + at);
-                subtract(m, v[i], pull + at, w.y + first);
+                add(m, -v[i], pull + at, w.y + first);
             }
         });
     for (std::ptrdiff_t i = 0; i < n; ++i) out[order[i]] = c * v[i] * w.y[i];

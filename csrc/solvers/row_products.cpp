@@ -75,11 +75,10 @@ void score_rows(const matrix_rows<T>& rows, const linear_models& models, double*
                 int n_threads) {
     const auto step = rows_per_piece<T>(rows.width, piece_bytes);
     const auto n_values = rows.n_rows * rows.width * models.size();
-    parallel_for((rows.n_rows + step - 1) / step, n_values < threaded_values ? 1 : n_threads,
-                 [&](std::ptrdiff_t p) {
-                     models.score(rows, p * step, std::min((p + 1) * step, rows.n_rows), scores,
-                                  rows.n_rows);
-                 });
+    parallel_parts(rows.n_rows, step, n_values < threaded_values ? 1 : n_threads,
+                   [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
+                       models.score(rows, begin, begin + size, scores, rows.n_rows);
+                   });
 }
 
 template <class T>
@@ -145,10 +144,9 @@ int dense_features<T>::threads(int n_threads) const {
 template <class T>
 void dense_features<T>::score(const double* w, double* scores, int n_threads) const {
     const linear_models model(1, width(), w);
-    parallel_for((n_rows() + at_once_ - 1) / at_once_, threads(n_threads), [&](std::ptrdiff_t p) {
+    parallel_parts(n_rows(), at_once_, threads(n_threads), [&](auto begin, std::ptrdiff_t size) {
         buffer<T> made;
-        const auto part = rows(p * at_once_, std::min((p + 1) * at_once_, n_rows()), made);
-        model.score(part, 0, part.n_rows, scores + p * at_once_, part.n_rows);
+        model.score(rows(begin, begin + size, made), 0, size, scores + begin, size);
     });
 }
 
@@ -199,9 +197,8 @@ void dense_features<T>::hessian_product(const score_loss& loss, const double* s,
 }
 
 void sparse_features::score(const double* w, double* scores, int n_threads) const {
-    const auto n = n_rows(), step = sparse_rows_at_once;
-    parallel_for((n + step - 1) / step, n_threads, [&](std::ptrdiff_t p) {
-        for (auto i = p * step; i < std::min((p + 1) * step, n); ++i) {
+    parallel_parts(n_rows(), sparse_rows_at_once, n_threads, [&](auto begin, std::ptrdiff_t size) {
+        for (auto i = begin; i < begin + size; ++i) {
             double sum = 0;
             for (auto e = rows_.begin(i); e < rows_.begin(i + 1); ++e)
                 sum += rows_.values[e] * w[rows_.columns[e]];

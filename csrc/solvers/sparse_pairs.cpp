@@ -100,8 +100,8 @@ void multiply(const sparse_rows<T>& X, const buffer<laplacian>& laplacians,
     const auto d = X.n_columns;
     constexpr std::ptrdiff_t strip = 1 << 10;
     const auto for_columns = [&](const auto& task) {
-        parallel_for((d + strip - 1) / strip, n_threads, [&](std::ptrdiff_t s) {
-            for (auto c = s * strip; c < std::min(d, (s + 1) * strip); ++c) task(c);
+        parallel_parts(d, strip, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t size) {
+            for (auto c = first; c < first + size; ++c) task(c);
         });
     };
     const lines woven(d * W);

@@ -96,4 +96,11 @@ void parallel_for(std::ptrdiff_t n_tasks, int n_threads, const Task& task) {
     parallel_for(n_tasks, n_threads, task, [] {});
 }
 
+// Calls task(first, size) for the parts of [0, n), of `step` each but for the last.
+template <class Task>
+void parallel_parts(std::ptrdiff_t n, std::ptrdiff_t step, int n_threads, const Task& task) {
+    parallel_for((n + step - 1) / step, n_threads,
+                 [&](std::ptrdiff_t part) { task(part * step, std::min(step, n - part * step)); });
+}
+
 }  // namespace pairgram

@@ -48,10 +48,7 @@ template <class T>
 void interleave_columns(std::ptrdiff_t n, std::ptrdiff_t d, const T* const* columns, const T* fill,
                         T* rows, bool* missing, int n_threads) {
     buffer<std::atomic<bool>> found(d);
-    const auto n_tasks = (n + rows_of_task - 1) / rows_of_task;
-    parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        const auto first = task * rows_of_task;
-        const auto count = std::min(rows_of_task, n - first);
+    parallel_parts(n, rows_of_task, n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t count) {
         const T* at[group<T>];
         for (std::ptrdiff_t j = 0; j < d; j += group<T>) {
             const auto width = std::min(group<T>, d - j);

@@ -147,7 +147,6 @@ def group_runs(
     NDArray[np.int64],
     NDArray[np.int64],
 ]: ...
-def run_bounds(ids: NDArray[np.int64], n_threads: int) -> NDArray[np.int64]: ...
 
 class SparsePairs:
     """CSR rows and the pairs of several problems; csrc/solvers/sparse_pairs.hpp says how."""
@@ -318,16 +317,6 @@ def evaluate_metrics(
     # shape
     specs: Sequence[tuple[str, int, str, str, str, float, float, float, str, float]],
     n_threads: int,
-) -> NDArray[np.float64]: ...
-def value_range(values: NDArray[np.float64]) -> tuple[float, float]: ...
-def summarize(
-    values: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    split_of: NDArray[np.int64] | None = None,
-    n_splits: int = 0,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
-def mean_of_groups(
-    values: NDArray[np.float64], weights: NDArray[np.float64], bounds: NDArray[np.int64]
 ) -> NDArray[np.float64]: ...
 def join_ties(
     scores: NDArray[np.float64],

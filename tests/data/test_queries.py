@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from pairgram import _core
 from parts.data import Queries
 
 
@@ -36,17 +35,6 @@ def test_every_row_is_in_its_query(ids):
     assert (queries.grouped(values)[queries.offsets[:-1]] == first_seen).all() or not ids
 
 
-@pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 18, 33, 100_000, 262_144, 262_145])
-@pytest.mark.parametrize("longest", [1, 2, 40, 30_000])
-def test_bounds_of_runs(n, longest):
-    rng = np.random.default_rng(n)
-    runs = rng.integers(-(2**63), 2**63 - 1, n)[: 1 + 4 * n // longest]
-    ids = np.resize(np.repeat(runs, rng.integers(1, longest + 1, len(runs))), n)
-    starts = [0, *(row for row in range(1, n) if ids[row] != ids[row - 1])]
-    for n_threads in (1, 3):
-        assert _core.run_bounds(ids, n_threads).tolist() == [*starts, n]
-
-
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint64, np.float64, ">i8", object, str])
 @pytest.mark.parametrize("order", ["ascending", "permuted", "joined", "interleaved"])
 def test_ids_of_any_dtype_make_the_same_queries(dtype, order):
@@ -58,7 +46,7 @@ def test_ids_of_any_dtype_make_the_same_queries(dtype, order):
         numbers = (7 * numbers + 5) % 300
     if order == "joined":
         numbers[numbers == numbers[-1]] = numbers[0]
-    queries = Queries.make(len(numbers), qid=numbers.astype(dtype), n_threads=2)
+    queries = Queries.make(len(numbers), qid=numbers.astype(dtype))
     ids = list(dict.fromkeys(numbers.tolist()))
     rows = np.arange(len(numbers))
     assert [int(each) for each in queries.ids] == ids

@@ -215,7 +215,6 @@ class Queries:
         *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
-        n_threads: int = 1,
         name: str = "qid",
     ) -> Queries:
         """Group `n_rows` rows by ids or by sizes. With neither, they are one query.
@@ -227,8 +226,6 @@ class Queries:
             Rows with equal ids form a query, wherever they stand.
         group : array-like of shape (n_queries,) of int ≥ 0, or None
             Sizes of the queries, if the rows of each query stand together.
-        n_threads : int ≥ 1
-            Number of threads that read ids of dtype int64.
         name : str
             What messages call the ids.
 
@@ -251,7 +248,7 @@ class Queries:
             return cls(_offsets_from_sizes(group, n_rows))
         if qid is None:
             return cls(np.array([0, n_rows], dtype=np.int64))
-        return cls._from_ids(as_ids(qid, n_rows, name), n_threads, name)
+        return cls._from_ids(as_ids(qid, n_rows, name), name)
 
     @classmethod
     def of_sizes(cls, sizes: NDArray[np.int64], ids: NDArray[Any] | None = None) -> Queries:
@@ -259,14 +256,15 @@ class Queries:
         return cls(_offsets(sizes), None, ids)
 
     @classmethod
-    def _from_ids(cls, ids: NDArray[Any], n_threads: int, name: str) -> Queries:
+    def _from_ids(cls, ids: NDArray[Any], name: str) -> Queries:
         n_rows = len(ids)
         if n_rows == 0:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
         names = None
         if ids.dtype.kind == "O":
             ids, names = _codes_of_objects(ids, name)
-        bounds = _run_bounds(ids, n_threads)
+        starts = np.flatnonzero(ids[1:] != ids[:-1]) + 1
+        bounds = np.concatenate(([0], starts, [n_rows]), dtype=np.int64)
         run_ids = ids[bounds[:-1]]
         if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
             return cls(bounds, ids=run_ids if names is None else names)
@@ -529,14 +527,6 @@ def _is_missing(value: object) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):  # pandas.NA == pandas.NA has no truth value
         return True
-
-
-def _run_bounds(ids: NDArray[Any], n_threads: int) -> NDArray[np.int64]:
-    """Return 0, the rows whose id is not that of the row before, and the number of rows."""
-    if ids.dtype == np.int64:
-        return _core.run_bounds(np.require(ids, np.int64, requirements=("C", "A")), n_threads)
-    starts = np.flatnonzero(ids[1:] != ids[:-1]) + 1
-    return np.concatenate(([0], starts, [len(ids)])).astype(np.int64, copy=False)
 
 
 def _codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:

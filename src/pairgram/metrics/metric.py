@@ -654,7 +654,7 @@ def evaluate_metrics(
             f"got {scores.shape}"
         )
     threads = resolve_n_threads(n_threads)
-    queries = Queries.make(labels.size, qid=qid, group=group, n_threads=threads)
+    queries = Queries.make(labels.size, qid=qid, group=group)
     if per_query and sample_weight is not None:
         raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
     weights = None if sample_weight is None else query_weights(sample_weight, queries)
@@ -769,7 +769,7 @@ def check_labels(
 
     If these are all labels of a data set, `warn_of_relevant` looks at them.
     """
-    smallest, largest = _core.value_range(y) if y.size else (0.0, 0.0)
+    smallest, largest = (float(y.min()), float(y.max())) if y.size else (0.0, 0.0)
     if not (isfinite(smallest) and isfinite(largest)) and (row := not_finite(y)) is not None:
         raise ArgumentError("y", f"must be finite, got {y[row]} in {{place}}", row=row)
     if are_all:

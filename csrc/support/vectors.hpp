@@ -1,4 +1,4 @@
-// The product of two vectors.
+// The product of two vectors, and their sum.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,12 @@ PAIRGRAM_CLONES double dot_in(std::ptrdiff_t n, const double* a, const double* b
 
 inline double dot(std::ptrdiff_t n, const double* a, const double* b) {
     return has_wide_registers() ? dot_in<wide_bytes>(n, a, b) : dot_in<narrow_bytes>(n, a, b);
+}
+
+// out += factor x
+template <class T>
+PAIRGRAM_CLONES void add(std::ptrdiff_t n, T factor, const T* x, T* out) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) out[i] += factor * x[i];
 }
 
 }  // namespace
