@@ -7,6 +7,7 @@
 
 #include "bindings/bindings.hpp"
 #include "metrics/evaluate.hpp"
+#include "metrics/means.hpp"
 #include "solvers/ties.hpp"
 
 namespace pairgram {
@@ -84,6 +85,24 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     return out;
 }
 
+// The means and the deviations, (n_models, n_groups).
+py::tuple summary(const array<double>& values, const array<double>& weights,
+                  const array<std::int64_t>& group_of, py::ssize_t n_groups) {
+    check(values.ndim() == 2, "values must be (n_models, n_queries)");
+    const auto n_models = values.shape(0), n_queries = values.shape(1);
+    check_one_per("weights: 1-d, one per query", weights, n_queries);
+    check_one_per("group_of: 1-d, one per query", group_of, n_queries);
+    check_all(
+        n_queries, pointer(group_of),
+        [=](std::int64_t group) { return 0 <= group && group < n_groups; },
+        "group_of must be in [0, n_groups)");
+    array<double> means({n_models, n_groups}), deviations({n_models, n_groups});
+    const metric_values of{n_models,        n_queries,        n_groups,
+                           pointer(values), pointer(weights), pointer(group_of)};
+    unlocked_for(values.size(), summarize, of, writable(means), writable(deviations));
+    return py::make_tuple(means, deviations);
+}
+
 // Changes the scores in place; see ties.hpp.
 void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
                       const optional_array<std::int64_t>& order, const array<double>& amplification,
@@ -102,6 +121,7 @@ void join_tied_scores(array<double>& scores, const array<std::int64_t>& offsets,
 void bind_metrics(py::module_& m) {
     m.def("evaluate_metrics", &evaluate, "labels"_a, "scores"_a, "offsets"_a, "order"_a, "specs"_a,
           "n_threads"_a);
+    m.def("summarize", &summary, "values"_a, "weights"_a, "group_of"_a, "n_groups"_a);
     m.def("join_ties", &join_tied_scores, "scores"_a, "offsets"_a, "order"_a, "amplification"_a,
           "spread"_a, "rounding"_a, "n_threads"_a);
 }

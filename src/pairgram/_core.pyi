@@ -318,6 +318,12 @@ def evaluate_metrics(
     specs: Sequence[tuple[str, int, str, str, str, float, float, float, str, float]],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def summarize(
+    values: NDArray[np.float64],  # (n_models, n_queries)
+    weights: NDArray[np.float64],
+    group_of: NDArray[np.int64],
+    n_groups: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # means, deviations (n_models, n_groups)
 def join_ties(
     scores: NDArray[np.float64],
     offsets: NDArray[np.int64],

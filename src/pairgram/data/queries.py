@@ -263,8 +263,9 @@ class Queries:
         names = None
         if ids.dtype.kind == "O":
             ids, names = _codes_of_objects(ids, name)
-        starts = np.flatnonzero(ids[1:] != ids[:-1]) + 1
-        bounds = np.concatenate(([0], starts, [n_rows]), dtype=np.int64)
+        begins = np.ones(n_rows + 1, dtype=bool)
+        np.not_equal(ids[1:], ids[:-1], out=begins[1:-1])
+        bounds = begins.nonzero()[0].astype(np.int64, copy=False)
         run_ids = ids[bounds[:-1]]
         if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
             return cls(bounds, ids=run_ids if names is None else names)

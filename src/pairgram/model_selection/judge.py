@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+import pairgram._core as _core
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
@@ -72,34 +73,18 @@ class Judged(NamedTuple):
     @classmethod
     def of(cls, values: Vector, weights: Vector, split_of: Rows | None, n_splits: int) -> Judged:
         """Summarise the metric (n_models, n_queries): NaN in a query means that it has none."""
-        one = np.zeros(values.shape[1], dtype=np.int64)
-        means, splits, number = means_of_groups(values, weights, one, 1), None, one
-        if split_of is not None:
-            splits = means_of_groups(values, weights, split_of, n_splits)
-            values, weights, number = splits, np.ones(n_splits), one[:1].repeat(n_splits)
-        squares = (values - means_of_groups(values, weights, number, 1)) ** 2
-        deviations = np.sqrt(means_of_groups(squares, weights, number, 1))
-        splits = None if splits is None else np.ascontiguousarray(splits.T)
-        return cls(means[:, 0], deviations[:, 0], splits)
+        one = np.zeros(max(len(weights), n_splits), dtype=np.int64)
+        means, deviations = _core.summarize(values, weights, one[: len(weights)], 1)
+        if split_of is None:
+            return cls(means[:, 0], deviations[:, 0])
+        splits, _ = _core.summarize(values, weights, split_of, n_splits)
+        _, deviations = _core.summarize(splits, np.ones(n_splits), one[:n_splits], 1)
+        return cls(means[:, 0], deviations[:, 0], np.ascontiguousarray(splits.T))
 
     def take(self, models: Rows) -> Judged:
         """Return the values of some of the models."""
         splits = None if self.splits is None else self.splits[:, models]
         return Judged(self.means[models], self.deviations[models], splits)
-
-
-def means_of_groups(values: Vector, weights: Vector, group_of: Rows, n_groups: int) -> Vector:
-    """Return weighted means over the queries of each group, (n_models, n_groups), without NaN.
-
-    What no query of a weight above 0 defines is NaN. Queries are added up in their order.
-    """
-    number = (n_groups * np.arange(len(values))[:, None] + group_of).ravel()
-    known = ~np.isnan(values)
-    weights = np.where(known, weights, 0.0).ravel()
-    parts = weights, weights * np.where(known, values, 0.0).ravel()
-    total, sums = (np.bincount(number, part, len(values) * n_groups) for part in parts)
-    with np.errstate(invalid="ignore"):
-        return np.where(total > 0, sums / total, np.nan).reshape(-1, n_groups)
 
 
 @dataclass(frozen=True, eq=False)

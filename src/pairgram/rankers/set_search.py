@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.metrics.metric import check_labels
-from pairgram.model_selection.judge import Judge, means_of_groups, metric_of, ordered
+from pairgram.model_selection.judge import Judge, metric_of, ordered
 from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, one_array, ranges, search_sets
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
 
@@ -108,7 +109,8 @@ def _means(
         of_query = set_of[counted][queries.offsets[:-1]] if queries.order is None else None
         assert of_query is not None
         numbers = np.flatnonzero(own)
-        found = means_of_groups(values, weights, np.searchsorted(numbers, of_query), len(numbers))
+        group_of = np.searchsorted(numbers, of_query)
+        found, _ = _core.summarize(np.ascontiguousarray(values), weights, group_of, len(numbers))
         means[:, own] = ordered(found, metric)
         states[own] = SOLVED
     means[bad_alphas, set_of[bad_rows]] = -np.inf
