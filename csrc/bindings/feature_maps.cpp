@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"

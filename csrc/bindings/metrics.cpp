@@ -1,5 +1,4 @@
 // Ranking metrics: checks and evaluate_metrics.
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <tuple>

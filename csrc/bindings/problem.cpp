@@ -1,9 +1,7 @@
 // The ranking problem and its Laplacian: checks, GIL release, m.def; nothing else.
 #include "bindings/problem.hpp"
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "data/laplacian_root.hpp"
 #include "data/laplacian_solve.hpp"

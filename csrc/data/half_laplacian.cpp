@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "data/query_rows.hpp"
-#include "support/buffer.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

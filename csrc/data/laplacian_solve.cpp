@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "data/query_rows.hpp"
-#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/simd.hpp"
 #include "support/vectors.hpp"

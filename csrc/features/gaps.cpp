@@ -8,7 +8,6 @@
 
 #include "features/selection.hpp"
 #include "support/buffer.hpp"
-#include "support/interrupt.hpp"
 #include "support/parallel.hpp"
 #include "support/simd.hpp"
 

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <type_traits>
 
-#include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 #include "support/simd.hpp"
 #include "support/vectors.hpp"

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "features/activations.hpp"
 #include "features/cross_columns.hpp"

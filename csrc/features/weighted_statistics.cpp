@@ -5,7 +5,6 @@
 #include "features/column_statistics.hpp"
 #include "features/selection.hpp"
 #include "support/buffer.hpp"
-#include "support/interrupt.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {

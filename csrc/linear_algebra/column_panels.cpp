@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 #include "support/simd.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "support/buffer.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

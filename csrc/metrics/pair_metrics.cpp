@@ -5,8 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "data/query_rows.hpp"
-#include "support/buffer.hpp"
 #include "support/prefix_sums.hpp"
 
 namespace pairgram {

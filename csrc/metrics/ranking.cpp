@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "support/buffer.hpp"
 #include "support/simd.hpp"
 #include "support/word_sort.hpp"
 

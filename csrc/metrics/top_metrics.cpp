@@ -7,8 +7,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "data/query_rows.hpp"
-#include "support/buffer.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {

@@ -1,13 +1,11 @@
 #include "solvers/blocks.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <numeric>
 
 #include "data/query_rows.hpp"
-#include "support/buffer.hpp"
 
 namespace pairgram {
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <utility>
 
 #include "data/half_laplacian.hpp"
 #include "data/varying_columns.hpp"

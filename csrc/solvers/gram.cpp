@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "data/query_rows.hpp"
 #include "linear_algebra/blas.hpp"
 #include "solvers/cross_gram.hpp"
 #include "support/buffer.hpp"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "linear_algebra/cholesky.hpp"
-#include "support/interrupt.hpp"
 #include "support/parallel.hpp"
 #include "support/vectors.hpp"
 

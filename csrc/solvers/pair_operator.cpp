@@ -5,8 +5,6 @@
 #include <numeric>
 #include <type_traits>
 
-#include "data/query_rows.hpp"
-#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/prefix_sums.hpp"
 #include "support/simd.hpp"

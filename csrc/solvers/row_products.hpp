@@ -9,8 +9,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
-#include <utility>
 
 #include "linear_algebra/row_scores.hpp"
 #include "solvers/score_loss.hpp"
