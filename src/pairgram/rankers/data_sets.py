@@ -236,6 +236,12 @@ class DataSets:
         """The number of sets; a set may have several targets."""
         return len(self.bounds) - 1
 
+    @property
+    def n_rows_of_models(self) -> Rows:
+        """The number of rows that each model is fitted to, shape (n_models,)."""
+        counts = 1 if self.n_targets is None else self.n_targets
+        return np.repeat(np.diff(self.queries.offsets[self.bounds]), counts)
+
     def each_target(self) -> Self:
         """Return the sets with one target each."""
         if self.n_targets is None:
@@ -288,7 +294,7 @@ class DataSets:
             return {"X": X[number], "y": self.y[number], **own}
         assert self.by_key is not None
         rows = self.by_key.rows(number)
-        numbers = np.arange(len(self.y))[rows]
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         own = {name: v[numbers] for name, v in self.told.items() if v is not None}
         return {"X": take_rows(self.given, numbers), "y": self.y[numbers], **own}
 

@@ -180,14 +180,15 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
             "kernel, scale, constraints or a map that is fitted to rows",
             UserWarning,
         )
-    left = np.flatnonzero(states != SOLVED).tolist()
+    if found is not None:
+        sizes = np.where(states == NO_PAIRS, sets.n_rows_of_models, 0)
+        for size in np.unique(sizes[sizes > 0]).tolist():
+            errors[sizes == size] = _said(no_pairs(found.settings, size))
+    left = np.flatnonzero((states != SOLVED) & np.equal(errors, None)).tolist()
     alone = sets.each_target() if left else sets
     heard: Heard = {}
     for number in left:
         arguments = alone.arguments(number)
-        if found is not None and states[number] == NO_PAIRS:
-            errors[number] = _said(no_pairs(found.settings, len(arguments["y"])))
-            continue
         with one_query_meant(), without_row_warnings(heard):
             try:
                 fitted[number] = clone(estimator).fit(**arguments)
