@@ -289,3 +289,24 @@ def test_loops_over_many_data_sets_are_told():
     X, y = np.random.default_rng(0).normal(size=(404, 2)), np.arange(404.0)
     with pytest.warns(UserWarning, match="fits RankRLS by a loop over 101 data sets"):
         pg.fit_many(pg.RankRLS(scale=True), X, y, by=np.arange(404) // 4)
+
+
+@pytest.mark.parametrize("estimator", [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM()], ids=repr)
+def test_single_rows_are_told_as_fits_alone_and_need_none(estimator, monkeypatch):
+    X, y, user, _, _ = rows_of_users()
+    with pytest.raises(ValueError, match="got 1 sample|n_samples=1") as told:
+        clone(estimator).fit(X[:1], y[:1])
+    user[[3, 5, 8]] = 100, 101, 102
+    monkeypatch.setattr(type(estimator), "fit", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(type(estimator).fit, "__module__", "pairgram.test")
+    with pytest.warns(FitFailedWarning):
+        batch = pg.fit_many(estimator, X, y, by=user)
+    for key, error in zip(batch.keys.tolist(), batch.errors_, strict=True):
+        assert error == (f"ValueError: {told.value}" if key >= 100 else None)
+
+
+def test_a_loop_over_what_compiled_code_leaves_is_told(monkeypatch):
+    monkeypatch.setattr("pairgram.rankers.fit_many.MANY_ALONE", 3)
+    X, y, user, _, _ = rows_of_users()
+    with pytest.warns(UserWarning, match="has fitted 7 of 7 models by a loop"):
+        pg.fit_many(pg.RankRLSCV(pairs="without_ties"), X, y, by=user)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -22,7 +22,6 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, check_weights
 from pairgram.solvers.group_fits import RowSets, one_array
 
@@ -39,15 +38,16 @@ class FittedSets(NamedTuple):
     shared : dict
         The attributes of all.
     states : ndarray of shape (n_models,), int8
-        `SOLVED`, `NO_PAIRS`, or others where a fit alone is needed.
-    settings : PairSettings
+        `SOLVED`, a state of `reasons`, or another where a fit alone is needed.
+    reasons : dict of int to callable
+        Why sets of such a state have no model, by their number of rows.
     """
 
     coefs: Vector
     own: dict[str, Any]
     shared: dict[str, Any]
     states: Any
-    settings: PairSettings
+    reasons: dict[int, Callable[[int], Exception]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,11 @@ from pairgram._support.row_warnings import (
     warn_of_empty_columns,
     without_row_warnings,
 )
-from pairgram.data.pairs import no_pairs
 from pairgram.data.queries import one_query_meant
 from pairgram.rankers.batch_fit import BatchFit, check_fallback, collected
 from pairgram.rankers.data_sets import DataSets
 from pairgram.rankers.prior import frozen
-from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, UNSOLVED
+from pairgram.solvers.group_fits import SOLVED, UNSOLVED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +101,9 @@ def fit_many(
     ``scale``, constraints or a map that is fitted to rows, to rows of which a data set has at most
     2^19 feature values, zeros counted, and at most 256 rows or 256 features; for `RankSVM` 2^17
     values, 4,096 rows and 256 features. It also fits `RankRLSCV`, `PointwiseELMCV` and
-    `PairwiseELMCV` with ``cv=None``. Nodes and other drawn maps are drawn once for all. A model has
-    the bits of a fit of its rows alone. Other models and data sets are fitted one by one.
+    `PairwiseELMCV` with ``cv=None``; data sets that are one query then need pairs "with_ties" or
+    None. Nodes and other drawn maps are drawn once for all. A model has the bits of a fit of its
+    rows alone. Other models and data sets are fitted one by one.
 
     Examples
     --------
@@ -180,14 +180,15 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
             "kernel, scale, constraints or a map that is fitted to rows",
             UserWarning,
         )
-    if found is not None:
-        sizes = np.where(states == NO_PAIRS, sets.n_rows_of_models, 0)
-        for size in np.unique(sizes[sizes > 0]).tolist():
-            errors[sizes == size] = _said(no_pairs(found.settings, size))
-    left = np.flatnonzero((states != SOLVED) & np.equal(errors, None)).tolist()
-    alone = sets.each_target() if left else sets
+    left, sizes = states != SOLVED, sets.n_rows_of_models
+    for state, reason in (found.reasons if found else {}).items():
+        known = states == state
+        left &= ~known
+        for size in np.unique(sizes[known]).tolist():
+            errors[known & (sizes == size)] = _said(reason(size))
+    alone = sets.each_target() if left.any() else sets
     heard: Heard = {}
-    for number in left:
+    for number in np.flatnonzero(left).tolist():
         arguments = alone.arguments(number)
         with one_query_meant(), without_row_warnings(heard):
             try:
@@ -195,6 +196,12 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
             except Exception as error:
                 errors[number] = _said(error)
     _tell(heard)
+    if found is not None and len(fitted) > MANY_ALONE:
+        warn_caller(
+            f"fit_many has fitted {len(fitted)} of {n_models} models by a loop: its notes say what "
+            "compiled code takes",
+            UserWarning,
+        )
     if found is None:
         models = collected(None, None, {}, fitted, n_models)
     else:

@@ -420,7 +420,12 @@ class Search(NamedTuple):
         if of_clicks:
             self.require_lists(data.is_single_query, held is not None)
         if len(data.y) < 2:
-            raise ValueError("a search holds rows out, so X must have two or more, got 1 sample")
+            raise one_row_error()
+
+
+def one_row_error(n_rows: int = 1) -> ValueError:
+    """Return the error of a search with one row."""
+    return ValueError("a search holds rows out, so X must have two or more, got 1 sample")
 
 
 @dataclass(frozen=True, eq=False)

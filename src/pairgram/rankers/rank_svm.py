@@ -43,11 +43,12 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.solvers.costs import newton_seconds
-from pairgram.solvers.group_fits import SOLVED, RowSets, one_array
+from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, RowSets, one_array
 from pairgram.solvers.svm_training import (
     SolverSettings,
     Training,
     fit_attributes,
+    no_preference_pairs,
     solve_svm_sets,
     warn_if_not_converged,
 )
@@ -177,8 +178,7 @@ class SvmSpec(Spec):
             "_loss": self.settings.loss,
         }
         shared |= sets.told_of_fits
-        settings = self.settings.pair_settings
-        return FittedSets(weights, own, shared, states, settings)
+        return FittedSets(weights, own, shared, states, {NO_PAIRS: no_preference_pairs})
 
     def _searched(
         self, rows: GivenArrays | GivenTable, search: Search, validation: Validation

@@ -21,7 +21,7 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import PairSettings, no_pairs
 from pairgram.data.preferences import require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
@@ -55,6 +55,7 @@ from pairgram.rankers.preparation import (
     Preparation,
     Search,
     Spec,
+    one_row_error,
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets
@@ -65,6 +66,8 @@ from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.grid import Grid
 from pairgram.solvers.group_fits import (
+    NO_PAIRS,
+    ONE_ROW,
     SOLVED,
     RowSets,
     one_array,
@@ -242,6 +245,7 @@ class RidgeSpec(LeastSquares):
         coordinates = Coordinates.of_features(data, self.settings)
         given = given._replace(data=coordinates.data)
         own: dict[str, Any] = {}
+        n_rows = np.diff(data.queries.offsets[given.bounds])
         if self.search is None:
             assert self.alphas is not None
             alpha, n_threads = self.alphas[0], rows.n_threads
@@ -256,19 +260,20 @@ class RidgeSpec(LeastSquares):
             chosen = choose_for_sets(given, settings, alphas, scoring, rows.n_threads)
             if chosen is None:
                 return None
-            weights, states = chosen.models, chosen.states
+            weights, states = chosen.models, np.where(n_rows == 1, ONE_ROW, chosen.states)
             own = {"best_score_": chosen.scores, "alpha_": chosen.alphas}
             if self.search.Cs is not None:
                 assert self.alphas is not None
                 at = np.argmax(own.pop("alpha_")[:, None] == self.alphas, axis=1)
                 own["C_"] = self.search.Cs[at]
-        n_rows = np.diff(data.queries.offsets[given.bounds])
         forms = np.where(n_rows < weights.shape[1], "dual", "primal")
         shared = self._kept(data, prior, {"coef_": coordinates.coefs(weights)})
         coefs = shared.pop("coef_")
         shared |= {"prior_": None if prior is None else prior.kept, "_column_sums": None}
         states, own["form_"] = (np.repeat(values, given.n_targets) for values in (states, forms))
-        return FittedSets(coefs, own, shared | sets.told_of_fits, states, settings)
+        reasons: dict[int, Callable[[int], Exception]]
+        reasons = {NO_PAIRS: partial(no_pairs, settings), ONE_ROW: one_row_error}
+        return FittedSets(coefs, own, shared | sets.told_of_fits, states, reasons)
 
     @property
     def _descending(self) -> Vector | None:

@@ -28,8 +28,8 @@ from pairgram.solvers.ridge_path import (
     ColumnSums,
 )
 
-# The last says that compiled code leaves the set to other code.
-SOLVED, NO_PAIRS, UNSOLVED = 0, 1, 2
+# Compiled code leaves unsolved sets to other code, and does not know the last state.
+SOLVED, NO_PAIRS, UNSOLVED, ONE_ROW = range(4)
 
 
 class RowSets(NamedTuple):

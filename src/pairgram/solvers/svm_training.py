@@ -366,6 +366,14 @@ def solve_svm_sets(
     return Solved(*found), histories
 
 
+def no_preference_pairs(n_rows: int) -> ValueError:
+    """Return the error for rows without preference pairs."""
+    return ValueError(
+        f"no preference pair counts, with n_samples={n_rows}: every query has a single row, rows "
+        "of one label, or weight 0"
+    )
+
+
 def _has_gram(n_features: int) -> bool:
     """Tell whether the preconditioner is made of the Gram matrix, and not of its diagonal."""
     fits = memory.fits(GRAM_COPIES * 8 * n_features**2)
@@ -449,10 +457,7 @@ class _Counts(NamedTuple):
                 "of two, vanish"
             )
         if not self.weigh:
-            raise ValueError(
-                f"no preference pair counts, with n_samples={n_rows}: every query has a "
-                "single row, rows of one label, or weight 0"
-            )
+            raise no_preference_pairs(n_rows)
 
 
 def _counted(settings: SolverSettings, reads_features: bool, data: RankingData) -> _Counts:
