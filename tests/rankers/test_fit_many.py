@@ -294,7 +294,7 @@ def test_loops_over_many_data_sets_are_told():
 @pytest.mark.parametrize("estimator", [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM()], ids=repr)
 def test_single_rows_are_told_as_fits_alone_and_need_none(estimator, monkeypatch):
     X, y, user, _, _ = rows_of_users()
-    with pytest.raises(ValueError, match="got 1 sample|n_samples=1") as told:
+    with pytest.raises(ValueError, match=r"got 1 sample|n_samples=1") as told:
         clone(estimator).fit(X[:1], y[:1])
     user[[3, 5, 8]] = 100, 101, 102
     monkeypatch.setattr(type(estimator), "fit", lambda *_, **__: 1 / 0)
