@@ -1,5 +1,6 @@
 """What the tests share."""
 
+import gc
 import os
 import signal
 import sys
@@ -17,8 +18,10 @@ from pairgram._support import limits
 # How long an example takes says more about the machine than about the code. The examples are the
 # same in every run. --hypothesis-profile=long gives each test others at every run, and many times
 # as many as it asks for.
-settings.register_profile("pairgram", deadline=None, derandomize=True)
-settings.register_profile("long", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile("pairgram", max_examples=50, deadline=None, derandomize=True)
+settings.register_profile(
+    "long", max_examples=100, deadline=None, derandomize=False, print_blob=True
+)
 settings.load_profile("pairgram")
 LONGER = 10
 # What starts the tests may set it, and tables in pipes would then be as narrow.
@@ -39,6 +42,19 @@ def pytest_collection_modifyitems(items):
         test._hypothesis_internal_use_settings = settings(
             own, deadline=None, derandomize=False, max_examples=LONGER * own.max_examples
         )
+
+
+def pytest_collection_finish():
+    """Let collections of garbage, and forks, pass over all that the tests have imported."""
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let the tests of a file stay together, so that few of their fixtures are made twice."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -912,63 +912,98 @@ MAIN = "from pairgram.cli import main; main()"
 
 
 def start(*arguments, code=MAIN, **options):
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **piped, **options)
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **piped)
 
 
-# Commands with the same streams, each in a process of its own that has the libraries loaded.
+# Commands in forks that have the libraries loaded. Their streams are made as Python makes them.
 COMMANDS = """
-import json, os, sys
+import gc, io, json, os, sys
 from pairgram import RankRLS, evaluate, load_letor
 from pairgram.cli import app, main
-for status, *sys.argv[1:] in json.loads(sys.argv[1]):
-    child = os.fork()
-    if not child:
-        main()
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code == status, f"exit code {code} of {sys.argv}"
+def set_streams(paths, closed, encoding, unbuffered):
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        os.dup2(os.open(paths[fd], os.O_RDWR | os.O_APPEND), fd)
+        raw = open(fd, "wb" if fd else "rb", 0 if fd and unbuffered else -1, closefd=False)
+        ways = {"line_buffering": fd == 2, "write_through": bool(fd and unbuffered)}
+        stream = io.TextIOWrapper(raw, encoding, "backslashreplace" if fd == 2 else None, **ways)
+        for names in (name, f"__{name}__"):
+            setattr(sys, names, None if fd in closed else stream)
+    for fd in closed:
+        os.close(fd)
+gc.freeze()  # so that forks end soon
+for line in sys.stdin:
+    streams, commands = json.loads(line)
+    codes = []
+    for sys.argv[1:] in commands:
+        child = os.fork()
+        if not child:
+            set_streams(**streams)
+            main()
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print(json.dumps(codes), flush=True)
 """
 
 
-def with_streams(streams, *commands, **environment):
-    """Run commands with streams that a shell sets, which end with the status that each begins with.
+@pytest.fixture(scope="module")
+def loaded():
+    with start("-", code=COMMANDS, stdin=subprocess.PIPE, stderr=None) as process:
+        yield process
 
-    Return what they wrote to the other streams.
+
+@pytest.fixture
+def with_streams(loaded, tmp_path):
+    """Return what runs commands, which end with the status that each begins with.
+
+    It returns what they wrote to streams that are files.
     """
-    program = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", COMMANDS]
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {streams}', "sh", *program, json.dumps(commands, default=str)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done
-    return done.stdout, done.stderr
+
+    def run_all(*commands, closed=(), output=tmp_path / "out", encoding="utf-8", unbuffered=False):
+        written = [tmp_path / "out", tmp_path / "err"]
+        for path in written:
+            path.write_text("")
+        streams = {"paths": [os.devnull, output, written[1]], "closed": closed}
+        streams |= {"encoding": encoding, "unbuffered": unbuffered}
+        status, arguments = zip(*((first, rest) for first, *rest in commands), strict=True)
+        loaded.stdin.write(f"{json.dumps([streams, arguments], default=str)}\n")
+        loaded.stdin.flush()
+        assert json.loads(loaded.stdout.readline()) == [*status]
+        return tuple(path.read_text() for path in written)
+
+    return run_all
 
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a shell sets the streams")
 
 
+def of_a_shell(streams, *arguments):
+    """Run a command with streams that a shell sets, before Python starts."""
+    command = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-c", MAIN, *arguments]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
 @posix
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_is_one_line(model_file, unbuffered):
+def test_a_full_disk_is_one_line(model_file, unbuffered, with_streams, monkeypatch):
     commands = (2, "inspect", model_file), (2, "--version")
     refused = "pairgram: error: standard output: No space left on device\n"
-    written = with_streams(">/dev/full", *commands, PYTHONUNBUFFERED=unbuffered)
+    written = with_streams(*commands, output="/dev/full", unbuffered=bool(unbuffered))
     assert written == ("", len(commands) * refused)
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    assert of_a_shell(">/dev/full", "--version") == (2, "", refused)
 
 
 @posix
-def test_streams_that_cannot_encode(file, tmp_path):
+def test_streams_that_cannot_encode(file, tmp_path, with_streams):
     odd = os.fsdecode(bytes(tmp_path / "odd") + b"\xff\xe4.txt")
     try:
         os.link(file, odd)
     except OSError:
         pytest.skip("this file system takes only UTF-8 names")
     train = (0, "train", odd, "-o", tmp_path / "m", "--model", "rankrls")
-    out, err = with_streams("", train, (2, "inspect", odd), PYTHONIOENCODING="ascii")
+    out, err = with_streams(train, (2, "inspect", odd), encoding="ascii")
     assert r"odd\udcff\udce4.txt: " in out
     assert r"odd\udcff\udce4.txt: not a file" in err and err.count("\n") == 1
 
@@ -983,21 +1018,23 @@ def test_a_broken_pipe_is_quiet(model_file, tmp_path):
 
 
 @posix
-def test_closed_streams(file, model_file, tmp_path):
+def test_closed_streams(file, model_file, tmp_path, with_streams):
     predict, version = ("predict", model_file, file), ("--version",)
     scores = run(*predict)
     refused = "pairgram: error: standard output: Bad file descriptor\n"
-    outputs = [tmp_path / name for name in "abc"]
+    outputs = [tmp_path / name for name in "abcd"]
     to_files = [(0, *predict, "-o", output) for output in outputs]
     refusing = (2, *predict), (2, "evaluate", file, "--model", model_file), (2, *version)
-    assert with_streams(">&-", *refusing, to_files[0]) == ("", len(refusing) * refused)
-    assert with_streams(">&- 2>&-", (2, *version), to_files[1]) == ("", "")
+    assert with_streams(*refusing, to_files[0], closed=[1]) == ("", len(refusing) * refused)
+    assert with_streams((2, *version), to_files[1], closed=[1, 2]) == ("", "")
     missing = (2, "predict", model_file, tmp_path / "none")
-    assert with_streams("2>&-", (0, *predict), missing) == (scores, "")
-    assert with_streams("<&- >&- 2>&-", to_files[2]) == ("", "")
-    assert [output.read_text() for output in outputs] == [scores] * 3
+    assert with_streams((0, *predict), missing, closed=[2]) == (scores, "")
+    assert with_streams(to_files[2], closed=[0, 1, 2]) == ("", "")
     read = "pairgram: error: standard input: Bad file descriptor\n"
-    assert with_streams("<&-", (2, "predict", model_file, "-")) == ("", read)
+    assert with_streams((2, "predict", model_file, "-"), closed=[0]) == ("", read)
+    assert of_a_shell(">&-", *version) == (2, "", refused)
+    assert of_a_shell("<&- >&- 2>&-", *to_files[3][1:]) == (0, "", "")
+    assert [output.read_text() for output in outputs] == [scores] * 4
 
 
 # A process that does not end with its terminal hands that on, as by nohup.

@@ -367,7 +367,7 @@ def test_thousands_of_categories():
     model = make_pipeline(columns((encoder, ["brand"])), RankRLS(0.1))
     model.fit(rows, targets(rows), rankrls__qid=np.arange(3000) // 10)
     for engine in ENGINES:
-        parity = export.verify(ENGINES[engine](model), model, rows.iloc[:500])
+        parity = export.verify(ENGINES[engine](model), model, rows.iloc[::60])
         assert parity.max_error <= parity.bound
 
 

@@ -146,7 +146,7 @@ def test_real_labels_follow_the_definition(name, queries, offset, order):
 
 
 @drawn(
-    25,
+    15,
     n=[1, 2, 63, 64, 65, 256, 300, 1024, 1025, 4095, 4096],
     kind=["distinct", "tied", "two", "close", "constant", "ascending", "descending"],
 )

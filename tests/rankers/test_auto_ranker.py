@@ -317,7 +317,7 @@ def test_a_trial_that_runs_over_is_stopped_and_leaves_nothing_behind(
 
 
 def test_families_are_given_up_whose_first_trials_stay_behind():
-    X, y, qid = make_ranking(random_state=0)
+    X, y, qid = make_ranking(40, 10, 5, random_state=0)
     table = AutoRanker(None).fit(X, y, qid=qid).trials_
     given_up = [
         name

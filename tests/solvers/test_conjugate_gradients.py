@@ -54,7 +54,7 @@ def test_true_residuals_of_many_ridges_are_small(iterate, scales):
     queries = X.toarray().astype(np.longdouble).reshape(40, 25, 800)
     centred = (queries - queries.mean(axis=1, keepdims=True)).reshape(X.shape)
     b = 25 * centred.T @ (y - np.bincount(qid, y)[qid] / 25)
-    for alpha, w in [*zip(search.alphas_, search.coef_path_, strict=True)][::4]:
+    for alpha, w in [*zip(search.alphas_, search.coef_path_, strict=True)][::6]:
         residual = b - 25 * (centred.T @ (centred @ w)) - alpha * w
         assert np.linalg.norm(residual) < 1.05e-8 * np.linalg.norm(b)
 
