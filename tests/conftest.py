@@ -20,10 +20,10 @@ from pairgram._support import limits
 # as many as it asks for.
 settings.register_profile("pairgram", max_examples=50, deadline=None, derandomize=True)
 settings.register_profile(
-    "long", max_examples=100, deadline=None, derandomize=False, print_blob=True
+    "long", max_examples=50, deadline=None, derandomize=False, print_blob=True
 )
 settings.load_profile("pairgram")
-LONGER = 10
+LONGER = 20
 # What starts the tests may set it, and tables in pipes would then be as narrow.
 os.environ.pop("COLUMNS", None)
 
@@ -139,7 +139,7 @@ def alarm(monkeypatch):
     class Alarm:
         Stop = Stop
 
-        def start(self, seconds=0.2):
+        def start(self, seconds=0.1):
             signal.setitimer(signal.ITIMER_REAL, seconds)
             self.due = time.perf_counter() + seconds
 

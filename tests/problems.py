@@ -20,6 +20,11 @@ class Problem:
     query_weight: np.ndarray | None
 
     @property
+    def named(self):
+        """What a fit takes besides rows and labels."""
+        return {"qid": self.query, "sample_weight": self.v, "query_weight": self.query_weight}
+
+    @property
     def order(self):
         return np.argsort(self.query, kind="stable")
 

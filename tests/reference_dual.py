@@ -10,13 +10,7 @@ WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
 def data_of(problem, K):
-    return RankingData.make(
-        K,
-        problem.y,
-        qid=problem.query,
-        sample_weight=problem.v,
-        query_weight=problem.query_weight,
-    )
+    return RankingData.make(K, problem.y, **problem.named)
 
 
 def laplacian(problem, settings, rows=slice(None)):

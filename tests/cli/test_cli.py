@@ -925,10 +925,8 @@ def set_streams(paths, closed, encoding, unbuffered):
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         os.dup2(os.open(paths[fd], os.O_RDWR | os.O_APPEND), fd)
         raw = open(fd, "wb" if fd else "rb", 0 if fd and unbuffered else -1, closefd=False)
-        ways = {"line_buffering": fd == 2, "write_through": bool(fd and unbuffered)}
-        stream = io.TextIOWrapper(raw, encoding, "backslashreplace" if fd == 2 else None, **ways)
-        for names in (name, f"__{name}__"):
-            setattr(sys, names, None if fd in closed else stream)
+        stream = io.TextIOWrapper(raw, encoding, write_through=bool(fd and unbuffered))
+        setattr(sys, name, None if fd in closed else stream)
     for fd in closed:
         os.close(fd)
 gc.freeze()  # so that forks end soon

@@ -71,8 +71,7 @@ def test_dense_and_sparse_rows_have_the_same_counts(limits_of, problem, pairs):
     zeros = sp.csr_array((problem.X[listed], (row, column)), shape=problem.X.shape)
     longer = sp.csr_array(problem.X)
     longer.indices, longer.indptr = longer.indices.astype(np.int64), longer.indptr.astype(np.int64)
-    named = {"qid": problem.query, "sample_weight": problem.v, "pairs": pairs}
-    named["query_weight"] = problem.query_weight
+    named = problem.named | {"pairs": pairs}
     for share in (0.15, 2.0):  # 2: by sparse products, whatever the density
         with limits_of(dense_share=share):
             for X in (problem.X, problem.X.astype(np.float32), unsorted, halves, zeros, longer):

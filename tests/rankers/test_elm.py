@@ -61,9 +61,7 @@ def test_nodes_solve_the_systems_of_the_paper(problem, pairs, activation, n_node
     if not L.any():
         return
     model = machine(pairs, 2.0, form=form, random_state=3, **nodes)
-    model.fit(
-        problem.X, problem.y, qid=problem.query, sample_weight=v, query_weight=problem.query_weight
-    )
+    model.fit(problem.X, problem.y, **problem.named)
     H = pg.RandomNodes(random_state=3, **nodes).fit_transform(problem.X)
     beta = np.linalg.solve(np.eye(n_nodes) / 2 + H.T @ L @ H, H.T @ L @ problem.y)
     close(model.predict(problem.X), H @ beta)

@@ -41,13 +41,7 @@ def test_fit_minimises_the_objective(problem, pairs, scale, alpha):
     diagonal = np.diag(S)[:-1]
     factor = np.where(diagonal > 1e-20, 1 / np.sqrt(np.maximum(diagonal, 1e-20)), 1.0)
     expected = reference.ridge(S, alpha, factor if scale else None)
-    model = RankRLS(alpha, pairs=pairs, scale=scale).fit(
-        problem.X,
-        problem.y,
-        qid=problem.query,
-        sample_weight=problem.v,
-        query_weight=problem.query_weight,
-    )
+    model = RankRLS(alpha, pairs=pairs, scale=scale).fit(problem.X, problem.y, **problem.named)
     tolerance = 1e-8 * max(1.0, np.abs(expected).max())
     if not (scale and (diagonal < 1e-12 * max(1e-300, diagonal.max())).any()):
         assert_allclose(model.coef_, expected, rtol=0, atol=tolerance)

@@ -72,11 +72,7 @@ def test_the_objective_is_that_of_l_bfgs_on_explicit_pairs(problem, loss, weight
     if not W.any():
         return
     model = RankSVM(C, loss=loss, weighting=weighting, tol=1e-9).fit(
-        problem.X,
-        problem.y,
-        qid=problem.query,
-        sample_weight=problem.v,
-        query_weight=problem.query_weight,
+        problem.X, problem.y, **problem.named
     )
     value, gradient = reference_svm.objective(model.coef_, problem.X, A, W, C, loss)
     assert value <= best_objective(problem.X, A, W, C, loss) * (1 + 1e-8)

@@ -122,7 +122,7 @@ def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
 
 
 @given(seed=st.integers(0, 2**32 - 1), form=st.sampled_from(["primal", "dual"]))
-@hypothesis_settings(max_examples=25, deadline=None)
+@hypothesis_settings(max_examples=15, deadline=None)
 def test_every_list_is_held_out_exactly(seed, form):
     X, clicks, qid, propensity, _ = log(seed)
     for alpha in ALPHAS:

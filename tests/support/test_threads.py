@@ -133,11 +133,11 @@ def test_children_forked_while_another_thread_fits():
     worker = threading.Thread(target=fit_on)
     worker.start()
     try:
-        codes = [_exit_code_of_child(X, y, qid, expected) for _ in range(30)]
+        codes = [_exit_code_of_child(X, y, qid, expected) for _ in range(15)]
     finally:
         stop.set()
         worker.join()
-    assert codes == [0] * 30
+    assert codes == [0] * 15
 
 
 @pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="forks")
