@@ -30,7 +30,7 @@ COMPILED = [
     pg.RankRLSCV(),
     pg.RankRLSCV([0.1, 10.0, 1.0], pairs="without_ties", scoring="kendall"),
     pg.RankRLSCV(pairs=None, prior=np.array([1.0, -2.0, 0.0, 3.0])),
-    pg.PairwiseELMCV([0.3, 0.1], n_nodes=30, activation="tanh", random_state=0),
+    pg.PairwiseELMCV([0.3, 0.1], n_nodes=30, scoring="pairwise_squared_error", random_state=0),
     pg.RankSVM(),
     pg.RankSVM(0.1, weighting="queries", loss="logistic", tol=1e-6),
     pg.RankSVM(3.0, loss="squared", feature_map=pg.RandomNodes(50, random_state=0)),

@@ -51,14 +51,14 @@ def choose_for_sets(
         found = search_sets(sets, settings, alphas, n_threads, some=(first, last))
         if found is None:
             return None
-        means, states = _means(sets, first, last, found.scores, scoring, n_threads)
+        means, signs, states = _means(sets, first, last, found.scores, scoring, n_threads)
         states = np.where(found.states == SOLVED, states, found.states)
         best = np.argmax(means, axis=0)
         at = np.arange(last - first)
         states[np.isneginf(means[best, at])] = UNSOLVED
         models = found.models[at, best]
         models[states != SOLVED] = np.nan
-        scores = means[best, at] * np.where(states == SOLVED, 1.0, np.nan)
+        scores = means[best, at] * np.where(states == SOLVED, signs, np.nan)
         parts.append(Chosen(states, found.alphas[at, best], scores, models))
     return Chosen(*map(one_array, zip(*parts, strict=True)))
 
@@ -75,14 +75,16 @@ def _parts(given: RowSets, n_alphas: int) -> Iterator[tuple[RowSets, int, int]]:
 
 def _means(
     sets: RowSets, first: int, last: int, scores: Vector, scoring: Scoring, n_threads: int | None
-) -> tuple[Vector, Any]:
+) -> tuple[Vector, Vector, Any]:
     """Return the mean metric of every ridge and set, larger where better, −inf where it has none.
 
-    The states of sets with labels that the metric cannot take are `UNSOLVED`.
+    The sign of each set gives the metric's own value back. The states of sets with labels that the
+    metric cannot take are `UNSOLVED`.
     """
     part, set_of = _held_rows(sets, first, last)
     n_sets = last - first
-    means, states = np.full((len(scores), n_sets), -np.inf), np.full(n_sets, UNSOLVED)
+    means, signs = np.full((len(scores), n_sets), -np.inf), np.ones(n_sets)
+    states = np.full(n_sets, UNSOLVED)
     lists = np.bincount(set_of[part.queries.offsets[:-1]], minlength=n_sets)
     bad_alphas, bad_rows = np.nonzero(~np.isfinite(scores))
     with np.errstate(invalid="ignore"):
@@ -112,9 +114,10 @@ def _means(
         group_of = np.searchsorted(numbers, of_query)
         found, _ = _core.summarize(np.ascontiguousarray(values), weights, group_of, len(numbers))
         means[:, own] = ordered(found, metric)
+        signs[own] = 1 if metric.greater_is_better else -1
         states[own] = SOLVED
     means[bad_alphas, set_of[bad_rows]] = -np.inf
-    return means, states
+    return means, signs, states
 
 
 def _held_rows(sets: RowSets, first: int, last: int) -> tuple[RankingData, Rows]:
