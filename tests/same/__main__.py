@@ -54,7 +54,7 @@ def compare(old_path: Path, new_path: Path, list_path: Path, explained_too: bool
     for one in unmet:
         print(f"{list_path.name}: nothing differs in {one.configuration!r}, {one.result!r}")
 
-    titles = ("", "configurations", "equal to the bit", "within 1e-12", "explained", "unexplained")
+    titles = ("", "configurations", "equal to the bit", "within 1e-9", "explained", "unexplained")
     rows = [
         (area, len(c.configurations), c.equal, c.close, c.explained, c.unexplained)
         for area, c in counts.items()

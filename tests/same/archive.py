@@ -24,7 +24,7 @@ ARROW = " -> "
 _ERROR = re.compile(rf"({ARROW}(?:\d+\.\d+\.)?)error$")
 REVISION = "revision"
 # Two numbers that differ by this share of the largest number of their array are the same.
-SHARE = 1e-12
+SHARE = 1e-9
 _DECIMAL = re.compile(r"(-?\b\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+))")
 
 
