@@ -61,9 +61,8 @@ array<double> moments_of(const array<T>& X, const optional_array<double>& weight
     check_one_per("weights must be (n_rows,)", weights, X.shape(0));
     const auto n = X.shape(0), d = X.shape(1);
     array<double> out({py::ssize_t{5}, d});
-    double* const data = out.mutable_data();
-    const column_moments moments{data, data + d, data + 2 * d, data + 3 * d, data + 4 * d};
-    unlocked_for(n * d, find_moments<T>, n, d, pointer(X), pointer(weights), moments, n_threads);
+    unlocked_for(n * d, find_moments<T>, n, d, pointer(X), pointer(weights), writable(out),
+                 n_threads);
     return out;
 }
 
@@ -104,27 +103,6 @@ array<double> known_medians_of(const array<T>& X, const optional_array<double>& 
     array<double> out(X.shape(1));
     unlocked_for(X.size(), find_known_medians<T>, X.shape(0), X.shape(1), pointer(X),
                  pointer(weights), writable(out), n_threads);
-    return out;
-}
-
-// The values below and above places, and the share of the way, (3, n_columns, n_places).
-template <class T>
-array<double> weighted_places_of(const array<T>& X, const array<double>& weights,
-                                 const array<double>& places, int n_threads) {
-    check_matrix(X);
-    check_one_per("weights must be (n_rows,)", weights, X.shape(0));
-    const double* const v = pointer(weights);
-    check(std::any_of(v, v + weights.size(), [](double it) { return it > 0; }),
-          "a weight must be above 0");
-    const double* const at = pointer(places);
-    check(places.ndim() == 1 && std::is_sorted(at, at + places.size()) &&
-              (places.size() == 0 || at[0] >= 0),
-          "places must ascend from 0 or more");
-    const auto n = X.shape(0), d = X.shape(1), size = d * places.size();
-    array<double> out({py::ssize_t{3}, d, places.size()});
-    double* const data = out.mutable_data();
-    unlocked_for(X.size(), find_weighted_places<T>, n, d, pointer(X), v, places.size(), at,
-                 weighted_places{data, data + size, data + 2 * size}, n_threads);
     return out;
 }
 
@@ -191,7 +169,6 @@ void bind_statistics(py::module_& m) {
     m.def("order_statistics", &order_statistics_of<T>, "X"_a, "ranks"_a, "n_threads"_a);
     m.def("fill_gaps", &filled<T>, "X"_a, "fill"_a, "n_threads"_a);
     m.def("known_medians", &known_medians_of<T>, "X"_a, "weights"_a, "n_threads"_a);
-    m.def("weighted_places", &weighted_places_of<T>, "X"_a, "weights"_a, "places"_a, "n_threads"_a);
     m.def("interleave_columns", &interleaved<T>, "columns"_a, "fill"_a, "n_threads"_a);
 }
 

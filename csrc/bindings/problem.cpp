@@ -46,7 +46,8 @@ bound_problem make_problem(const array<double>& labels, const array<std::int64_t
     rows.query_weights = pointer(query_weights);
     const ranking_problem view{rule_of(pairs, weighting, level_values, omega), rows};
     unlocked_for(n_rows, check_labels, view);
-    return {labels, offsets, order, row_weights, query_weights, level_values, omega, view};
+    return {py::make_tuple(labels, offsets, order, row_weights, query_weights, level_values, omega),
+            view};
 }
 
 double weight_of_pairs(const bound_problem& problem) {

@@ -15,13 +15,10 @@ namespace pairgram {
 // `RankingProblem` of Python: arrays that were checked once, kept alive, and the view of them that
 // the compiled code takes. Nothing changes it, so that threads may share one.
 struct bound_problem {
-    array<double> labels;
-    array<std::int64_t> offsets;
-    optional_array<std::int64_t> order;
-    optional_array<double> row_weights, query_weights, level_values, omega;
+    py::object kept;
     ranking_problem view;
 
-    py::ssize_t n_rows() const { return labels.size(); }
+    py::ssize_t n_rows() const { return view.rows.n_rows(); }
 };
 
 template <class T>

@@ -132,7 +132,7 @@ void add_rows(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weig
 
 template <class T>
 void find_moments(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
-                  const column_moments& moments, int n_threads) {
+                  double* out, int n_threads) {
     const auto n_tasks = (n + rows_of_task - 1) / rows_of_task;
     const auto size = std::max(d, together);
     std::ptrdiff_t first = 0;
@@ -156,11 +156,8 @@ void find_moments(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* 
         }
         join_with(d, part.weight, part.mean.data(), part.squares.data(), all);
     }
-    std::copy_n(pivot.begin(), d, moments.pivot);
-    std::copy_n(all.mean.begin(), d, moments.mean);
-    std::copy_n(all.squares.begin(), d, moments.squares);
-    std::copy_n(all.lowest.begin(), d, moments.lowest);
-    std::copy_n(all.highest.begin(), d, moments.highest);
+    for (const auto* of : {&all.lowest, &all.highest, &pivot, &all.mean, &all.squares})
+        out = std::copy_n(of->begin(), d, out);
 }
 
 template decltype(find_moments<double>) find_moments<double>;

@@ -103,11 +103,17 @@ double mean_ndcg(const metric_spec& metric, const ranked_list& ranked, const dou
     return sum / as_double(ideal.n);
 }
 
+// The same for how relevant the documents are: 1 or 0, or between where some are tied.
+template <class Visit>
+void for_each_hit(const metric_spec& metric, const ranked_list& ranked, std::ptrdiff_t cut,
+                  const Visit& visit) {
+    const auto hit = [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; };
+    for_each_rank(ranked, cut, hit, visit);
+}
+
 double hits(const metric_spec& metric, const ranked_list& ranked, std::ptrdiff_t cut) {
     double sum = 0;
-    for_each_rank(
-        ranked, cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
-        [&](std::ptrdiff_t, double hit) { sum += hit; });
+    for_each_hit(metric, ranked, cut, [&](std::ptrdiff_t, double hit) { sum += hit; });
     return sum;
 }
 
@@ -221,12 +227,10 @@ double bedroc(const metric_spec& metric, const ranked_list& ranked, const ideal_
         return last * std::expm1(alpha * (n - as_double(i + 1)) / n);
     };
     double sum = 0, largest = 0, smallest = 0, lacking = ideal.total;  // documents without a rank
-    for_each_rank(
-        ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
-        [&](std::ptrdiff_t i, double hit) {
-            if (hit > 0) sum += hit * term(i);
-            lacking -= hit;
-        });
+    for_each_hit(metric, ranked, metric.cut, [&](std::ptrdiff_t i, double hit) {
+        if (hit > 0) sum += hit * term(i);
+        lacking -= hit;
+    });
     if (ranked.n < ideal.n) sum -= std::round(lacking) * last;
     const auto total = static_cast<std::ptrdiff_t>(ideal.total);
     for (std::ptrdiff_t i = 0; i < total; ++i) {
@@ -239,12 +243,10 @@ double bedroc(const metric_spec& metric, const ranked_list& ranked, const ideal_
 // A reader goes on from rank to rank with the probability `shape`.
 double rank_biased_precision(const metric_spec& metric, const ranked_list& ranked) {
     double sum = 0, reached = 1;
-    for_each_rank(
-        ranked, metric.cut, [&](double label) { return label >= metric.relevant ? 1.0 : 0.0; },
-        [&](std::ptrdiff_t, double hit) {
-            sum += hit * reached;
-            reached *= metric.shape;
-        });
+    for_each_hit(metric, ranked, metric.cut, [&](std::ptrdiff_t, double hit) {
+        sum += hit * reached;
+        reached *= metric.shape;
+    });
     return (1 - metric.shape) * sum;
 }
 

@@ -81,26 +81,10 @@ struct halves {
     lanes_in<T, N / 2, Bytes> low, high;
 
     T operator[](int i) const { return i < N / 2 ? low[i] : high[i - N / 2]; }
-    halves& operator+=(const halves& other) {
-        low += other.low;
-        high += other.high;
-        return *this;
-    }
-    halves& operator-=(const halves& other) {
-        low -= other.low;
-        high -= other.high;
-        return *this;
-    }
-    halves& operator*=(const halves& other) {
-        low *= other.low;
-        high *= other.high;
-        return *this;
-    }
-    halves& operator/=(const halves& other) {
-        low /= other.low;
-        high /= other.high;
-        return *this;
-    }
+    halves& operator+=(const halves& b) { return low += b.low, high += b.high, *this; }
+    halves& operator-=(const halves& b) { return low -= b.low, high -= b.high, *this; }
+    halves& operator*=(const halves& b) { return low *= b.low, high *= b.high, *this; }
+    halves& operator/=(const halves& b) { return low /= b.low, high /= b.high, *this; }
 };
 
 // Numbers as those of `to`, which may be doubles of floats.

@@ -43,9 +43,6 @@ def known_sums(
 def known_medians(
     X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns,), NaN for columns without a value
-def weighted_places(
-    X: NDArray[_T], weights: NDArray[np.float64], places: NDArray[np.float64], n_threads: int
-) -> NDArray[np.float64]: ...  # values below and above, share: (3, n_columns, n_places)
 def list_columns(
     kind: str,
     keeps_inputs: bool,

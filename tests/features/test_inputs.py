@@ -27,6 +27,7 @@ import pairgram as pg
 from axes import every
 from pairgram import _core
 from pairgram._core import column_moments, order_statistics
+from pairgram.features.inputs import _weighted_places
 from parts.features import fit_inputs
 
 SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
@@ -663,12 +664,12 @@ def test_order_statistics_behind_equal_values_of_a_crowded_cell(dtype):
 
 def test_places_within_rows_of_small_weights():
     """A row of weight w reaches from the weight before it to that and w."""
-    X, weights = np.array([[3.0], [0.0], [7.0], [4.0]]), np.array([0.5, 0.5, 0.0, 2.0])
+    x, weights = np.array([3.0, 0.0, 4.0]), np.array([0.5, 0.5, 2.0])
     places = np.array([0.0, 0.25, 0.5, 0.625, 1.0, 1.5, 2.5])
-    below, above, share = _core.weighted_places(X, weights, places, 1)
-    assert below.tolist() == [[0, 0, 3, 3, 4, 4, 4]]
-    assert above.tolist() == [[3, 3, 4, 4, 4, 4, 4]]
-    assert share.tolist() == [[0, 0.5, 0, 0.25, 0, 0, 0.5]]
+    below, above, share = _weighted_places(weights, places, x)
+    assert below.tolist() == [0, 0, 3, 3, 4, 4, 4]
+    assert above.tolist() == [3, 3, 4, 4, 4, 4, 4]
+    assert share.tolist() == [0, 0.5, 0, 0.25, 0, 0, 0.5]
 
 
 def test_columns_of_what_is_not_finite_are_nan():

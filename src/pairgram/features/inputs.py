@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -648,7 +650,22 @@ def _weighted_quantiles(X: NDArray[Any], levels: Vector, weights: Vector, n_thre
     of the weights before the row, and is linear in between.
     """
     places = (weights.sum() - 1) * (levels * 100 / 100)  # rounded as in `_quantiles`
-    return _between(*_core.weighted_places(X, weights, np.maximum(places, 0.0), n_threads))
+    rows = np.flatnonzero(weights > 0)
+    place = partial(_weighted_places, weights[rows], np.maximum(places, 0.0))
+    with ThreadPoolExecutor(n_threads) as pool:
+        found = np.array([*pool.map(lambda j: place(X[rows, j]), range(X.shape[1]))])
+    return _between(*found.reshape(-1, 3, len(places)).swapaxes(0, 1))
+
+
+def _weighted_places(weights: Vector, places: Vector, x: NDArray[Any]) -> Vector:
+    """Return the values below and above places, and the share of the way, (3, n_places)."""
+    order = np.argsort(x)
+    ends, last = np.cumsum(weights[order]), len(order) - 1
+    at = np.minimum(np.searchsorted(ends, places, side="right"), last)
+    top = np.maximum(np.where(at > 0, ends[at - 1], 0.0), ends[at] - 1)
+    share = np.zeros(len(places))
+    np.divide(places - top, ends[at] - top, out=share, where=(places > top) & (ends[at] > top))
+    return np.stack([x[order[at]], x[order[np.minimum(at + 1, last)]], np.minimum(share, 1.0)])
 
 
 @dataclass(eq=False, repr=False)
