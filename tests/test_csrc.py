@@ -25,7 +25,6 @@ FLOORS = {
     "data": 1,
     "linear_algebra": 1,
     "datasets": 1,
-    "tables": 1,
     "support": 0,
 }
 

@@ -58,7 +58,7 @@ def ticks_during(work):
     [
         _core.pair_weight,
         _core.laplacian_diagonal,
-        _core.null_space,
+        _core.laplacian_pivots,
         _core.PairOperator,
     ],
     ids=lambda work: work.__name__,

@@ -32,21 +32,6 @@ std::shared_ptr<comparisons> make_comparisons(py::ssize_t n_items,
     return std::make_shared<comparisons>(n_items, n, first, second, of_pairs);
 }
 
-array<std::int64_t> connected(const comparisons& pairs) {
-    array<std::int64_t> roots(pairs.n_items());
-    unlocked_for(pairs.n_pairs(), std::mem_fn(&comparisons::connected), pairs, writable(roots));
-    return roots;
-}
-
-array<std::int64_t> item_offsets(const comparisons& pairs) { return as_array(pairs.offsets); }
-
-array<std::int64_t> pairs_of_places(const comparisons& pairs) {
-    array<std::int64_t> found(2 * pairs.n_pairs());
-    std::transform(pairs.places.begin(), pairs.places.end(), found.mutable_data(),
-                   [](const comparisons::place& at) { return at.pair; });
-    return found;
-}
-
 array<double> pair_products(const comparisons& pairs, const array<double>& rows,
                             const array<double>& targets, int n_threads) {
     check(rows.ndim() == 2 && rows.shape(0) == pairs.n_items(), "rows must be 2-d, one per item");
@@ -73,9 +58,6 @@ std::unique_ptr<bound_comparison_loss> make_comparison_loss(
 void bind_comparisons(py::module_& m) {
     py::class_<comparisons, std::shared_ptr<comparisons>>(m, "Comparisons")
         .def(py::init(&make_comparisons), "n_items"_a, "winner"_a, "loser"_a, "weights"_a)
-        .def("connected", &connected)
-        .def("offsets", &item_offsets)
-        .def("pairs", &pairs_of_places)
         .def("multiply", &pair_products, "rows"_a, "targets"_a, "n_threads"_a);
     py::class_<bound_comparison_loss, std::shared_ptr<bound_comparison_loss>> loss(
         m, "ComparisonLoss");

@@ -7,7 +7,6 @@
 #include "features/gaps.hpp"
 #include "features/input_columns.hpp"
 #include "features/list_columns.hpp"
-#include "tables/columns.hpp"
 
 namespace pairgram {
 

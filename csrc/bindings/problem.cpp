@@ -83,9 +83,8 @@ array<double> diagonal_of_laplacian(const bound_problem& problem) {
     return as_array(unlocked_for(problem.n_rows(), laplacian_diagonal, problem.view));
 }
 
-py::tuple null_space_arrays(const bound_problem& problem, double largest) {
-    const auto null = unlocked_for(problem.n_rows(), null_space_of, problem.view, largest);
-    return py::make_tuple(as_array(null.pivot), as_array(null.vector), as_array(null.value));
+array<std::int64_t> pivots_of_laplacian(const bound_problem& problem, double largest) {
+    return as_array(unlocked_for(problem.n_rows(), laplacian_pivots, problem.view, largest));
 }
 
 // (n, width) columns L z, changed to z.
@@ -98,12 +97,12 @@ void solve_in_place(const bound_problem& problem, array<double>& columns,
     auto* data = writable(columns);
     const auto* given = pointer(known);
     const without_gil release;
-    const auto null = null_space_of(problem.view, largest);
+    const auto pivots = laplacian_pivots(problem.view, largest);
     std::int64_t row = 0;
-    const auto n_known = std::count_if(null.pivot.begin(), null.pivot.end(),
+    const auto n_known = std::count_if(pivots.begin(), pivots.end(),
                                        [&](std::int64_t pivot) { return pivot == row++; });
     check(n_given == n_known, "known must have the rows that are their own pivot");
-    solve_laplacian(problem.view, null, width, given, data, n_threads);
+    solve_laplacian(problem.view, pivots, width, given, data, n_threads);
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ void bind_problem(py::module_& m) {
     m.def("apply_half_laplacian", &apply_half_laplacian, "problem"_a, "vectors"_a, py::kw_only(),
           "axis"_a = 0, "adjoint"_a = false, "n_threads"_a = 1);
     m.def("laplacian_diagonal", &diagonal_of_laplacian, "problem"_a);
-    m.def("null_space", &null_space_arrays, "problem"_a, py::kw_only(), "largest"_a = 0.0);
+    m.def("laplacian_pivots", &pivots_of_laplacian, "problem"_a, py::kw_only(), "largest"_a = 0.0);
     m.def("solve_laplacian", &solve_in_place, "problem"_a, "columns"_a, "known"_a, py::kw_only(),
           "largest"_a = 0.0, "n_threads"_a = 1);
 }

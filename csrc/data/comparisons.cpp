@@ -43,23 +43,6 @@ comparisons::comparisons(std::ptrdiff_t n_items, std::ptrdiff_t n_pairs,
     }
 }
 
-void comparisons::connected(std::int64_t* roots) const {
-    std::iota(roots, roots + n_items(), std::int64_t{0});
-    const auto root_of = [&](std::int64_t item) {
-        while (roots[item] != item) {
-            roots[item] = roots[roots[item]];
-            item = roots[item];
-        }
-        return item;
-    };
-    for (std::ptrdiff_t p = 0; p < n_pairs(); ++p) {
-        if (weight[p] == 0) continue;
-        const auto a = root_of(winner[p]), b = root_of(loser[p]);
-        roots[std::max(a, b)] = std::min(a, b);
-    }
-    for (std::ptrdiff_t i = 0; i < n_items(); ++i) roots[i] = root_of(i);
-}
-
 void comparisons::multiply(std::ptrdiff_t width, const double* rows, const double* targets,
                            double* out, int n_threads) const {
     const auto per_item =

@@ -30,10 +30,6 @@ class comparisons {
     buffer<std::ptrdiff_t> offsets;      // (n_items + 1,) of the places of each item
     buffer<place> places;                // (2 n_pairs,)
 
-    // For every item, one that is the same for all that comparisons of weight > 0 connect:
-    // (n_items,).
-    void connected(std::int64_t* roots) const;
-
     // out (n_items, width + 1) = [A'DA H, A'D targets] for rows H (n_items, width) and targets
     // (n_pairs,), where A has a row e_winner − e_loser for each comparison. 4 n_pairs width flops.
     // The same bits for any n_threads.

@@ -16,14 +16,6 @@ namespace {
 constexpr std::ptrdiff_t strip_width = 512;
 constexpr double smallest_diagonal = 1e-10, smallest_degree = 1e-5;  // beside the largest L_ii
 
-buffer<query_plan> plans_of(const ranking_problem& problem) {
-    const auto& rows = problem.rows;
-    buffer<query_plan> plans(rows.n_queries);
-    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
-        if (rows.size(q) > 0) plan_query(problem, q, nullptr, plans[q]);
-    return plans;
-}
-
 // Σ w_lk over the levels k that are eliminated after l; 0 for the last of those that pairs join.
 double degree_of(const query_plan& plan, std::ptrdiff_t l) {
     const auto k = plan.n_levels();
@@ -46,32 +38,6 @@ bool is_joined(const query_plan& plan, pair_kind kind, double weakest) {
         n_last += kind == pair_kind::omega && degree_of(plan, l) <= weakest;
     }
     return n_last <= 1;
-}
-
-// Numbers the null vectors of one query from n_vectors on. `row` holds its rows.
-void number_null_vectors(const query_plan& plan, pair_kind kind, const buffer<std::ptrdiff_t>& row,
-                         std::int64_t& n_vectors, null_space& null) {
-    constexpr std::int64_t none = -1, own = -2;  // one for each row
-    const auto k = plan.n_levels();
-    const auto n_counted = std::count_if(plan.level_weight.begin(), plan.level_weight.end(),
-                                         [](double v) { return v > 0; });
-    buffer<std::int64_t> of_level(k, own);
-    buffer<double> weight(k, plan.total_weight);
-    if (kind == pair_kind::omega) {
-        weight = plan.level_weight;
-        for (std::ptrdiff_t l = 0; l < k; ++l)
-            if (weight[l] > 0 && plan.within[l] > 0)
-                of_level[l] = degree_of(plan, l) > 0 ? none : n_vectors++;
-    } else if (plan.pair_weight > 0 && (kind != pair_kind::dropped || n_counted > 1)) {
-        std::fill(of_level.begin(), of_level.end(), kind == pair_kind::none ? none : n_vectors++);
-    }
-    for (std::size_t i = 0; i < row.size(); ++i) {
-        const double v = plan.weight[i];
-        const auto l = plan.level[i];
-        const auto at = v > 0 ? of_level[l] : own;
-        null.vector[row[i]] = at == own ? n_vectors++ : at;
-        null.value[row[i]] = at == own ? 1.0 : at == none ? 0.0 : std::sqrt(v / weight[l]);
-    }
 }
 
 PAIRGRAM_CLONES void scale_and_add(std::ptrdiff_t width, double factor, const double* offset,
@@ -187,47 +153,41 @@ buffer<double> laplacian_diagonal(const ranking_problem& problem) {
     return diagonal;
 }
 
-null_space null_space_of(const ranking_problem& problem, double largest) {
+buffer<std::int64_t> laplacian_pivots(const ranking_problem& problem, double largest) {
     const auto& rows = problem.rows;
-    const auto n = size_of(rows.n_rows());
-    null_space null{buffer<std::int64_t>(n), buffer<std::int64_t>(n), buffer<double>(n)};
-    std::int64_t n_vectors = 0;
+    buffer<std::int64_t> pivots(rows.n_rows());
     query_plan plan;
-    buffer<std::ptrdiff_t> row;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
-        const auto begin = rows.begin(q);
-        row.resize(rows.size(q));
-        if (row.empty()) continue;
-        for (std::size_t i = 0; i < row.size(); ++i)
-            row[i] = rows.row(begin + static_cast<std::ptrdiff_t>(i));
+        if (rows.size(q) == 0) continue;
         plan_query(problem, q, nullptr, plan);
-        number_null_vectors(plan, problem.rule.kind, row, n_vectors, null);
         const bool joined = is_joined(plan, problem.rule.kind, smallest_degree * largest);
         std::ptrdiff_t first = -1;
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            const bool told = joined && diagonal_of(plan, static_cast<std::ptrdiff_t>(i)) >
-                                            smallest_diagonal * largest;
-            if (told && first < 0 && problem.rule.kind != pair_kind::none) first = row[i];
-            null.pivot[row[i]] = told ? first : row[i];
+        for (std::ptrdiff_t i = 0; i < rows.size(q); ++i) {
+            const auto row = rows.row(rows.begin(q) + i);
+            const bool told = joined && diagonal_of(plan, i) > smallest_diagonal * largest;
+            if (told && first < 0 && problem.rule.kind != pair_kind::none) first = row;
+            pivots[row] = told ? first : row;
         }
     }
-    return null;
+    return pivots;
 }
 
-void solve_laplacian(const ranking_problem& problem, const null_space& null, std::ptrdiff_t width,
-                     const double* known, double* matrix, int n_threads) {
+void solve_laplacian(const ranking_problem& problem, const buffer<std::int64_t>& pivots,
+                     std::ptrdiff_t width, const double* known, double* matrix, int n_threads) {
     const auto& rows = problem.rows;
-    const auto plans = plans_of(problem);
-    buffer<const double*> known_row(null.pivot.size());
-    for (std::size_t i = 0; i < null.pivot.size(); ++i)
-        if (null.pivot[i] == static_cast<std::int64_t>(i)) {
+    buffer<query_plan> plans(rows.n_queries);
+    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
+        if (rows.size(q) > 0) plan_query(problem, q, nullptr, plans[q]);
+    buffer<const double*> known_row(pivots.size());
+    for (std::size_t i = 0; i < pivots.size(); ++i)
+        if (pivots[i] == static_cast<std::int64_t>(i)) {
             known_row[i] = known;
             known += width;
         }
     const auto n_strips = (width + strip_width - 1) / strip_width;
     parallel_for(rows.n_queries * n_strips, n_threads, [&](std::ptrdiff_t task) {
         const auto from = task % n_strips * strip_width;
-        solve_strip(problem.rule.kind, plans[task / n_strips], rows, task / n_strips, null.pivot,
+        solve_strip(problem.rule.kind, plans[task / n_strips], rows, task / n_strips, pivots,
                     known_row, {from, std::min(strip_width, width - from), width, matrix});
     });
 }

@@ -9,29 +9,21 @@
 
 namespace pairgram {
 
-// L sees no constant of rows that pairs join, and nothing of rows without pairs.
-struct null_space {
-    // (n,) The row beside which L z tells a row's z, one for all of a query whose rows pairs join;
-    // itself for that row and where L z tells nothing, or too little; -1 where it tells all
-    // (pointwise).
-    buffer<std::int64_t> pivot;
-    // (n,) each: orthonormal null vectors of Rᵀ, with each row in one of them at most. Row i is
-    // entry `value` of vector `vector`, or in none (-1).
-    buffer<std::int64_t> vector;
-    buffer<double> value;
-};
-
 // Σ_ij W_ij over all queries, both orders and the diagonal.
 double pair_weight(const ranking_problem& problem);
 
 // L_ii = v_i f_l² of every row, as the caller's, with f_l as in half_laplacian.hpp.
 buffer<double> laplacian_diagonal(const ranking_problem& problem);
 
+// L sees no constant of rows that pairs join, and nothing of rows without pairs. For every row, the
+// row beside which L z tells its z, one for all of a query whose rows pairs join; itself for that
+// row and where L z tells nothing, or too little; -1 where it tells all (pointwise).
+//
 // Too little is what rounding error would swamp: L z errs by about eps sqrt(λ_max L_ii), so that z
 // is told where L_ii > 1e-10 · largest, with the largest L_ii of the whole problem, and levels are
 // joined where what is left of their weights in the elimination is above 1e-5 · largest. With
 // largest = 0, whatever is above 0. O(n log n + levels³) per query.
-null_space null_space_of(const ranking_problem& problem, double largest);
+buffer<std::int64_t> laplacian_pivots(const ranking_problem& problem, double largest);
 
 // Every column b = L z of the row-major matrix (n, width), rows as the caller's, becomes z. Rows
 // that are their own pivot are given in `known`, (those rows ascending, width). With f_l as in
@@ -42,7 +34,7 @@ null_space null_space_of(const ranking_problem& problem, double largest);
 // with μ by elimination, in which only positive terms are added. z comes with its digits even where
 // it is small, unlike from a product with K. O(n·width), one pass over the memory; O(levels²·width)
 // more for omega. Tasks are strips of columns of a query; the same bits for any n_threads.
-void solve_laplacian(const ranking_problem& problem, const null_space& null, std::ptrdiff_t width,
-                     const double* known, double* matrix, int n_threads);
+void solve_laplacian(const ranking_problem& problem, const buffer<std::int64_t>& pivots,
+                     std::ptrdiff_t width, const double* known, double* matrix, int n_threads);
 
 }  // namespace pairgram

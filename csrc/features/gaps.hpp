@@ -27,4 +27,11 @@ template <class T>
 void find_known_sums(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* weights,
                      const double* pivot, double* out, int n_threads);
 
+// rows (n, d) of d columns of length n. A NaN of column j becomes fill[j]; without fill it stays.
+// missing[j] tells whether column j has a NaN. Columns are read once, in strips whose rows lie in
+// cache.
+template <class T>
+void interleave_columns(std::ptrdiff_t n, std::ptrdiff_t d, const T* const* columns, const T* fill,
+                        T* rows, bool* missing, int n_threads);
+
 }  // namespace pairgram

@@ -201,11 +201,11 @@ def apply_half_laplacian(
     n_threads: int = 1,
 ) -> None: ...
 def laplacian_diagonal(problem: RankingProblem) -> NDArray[np.float64]: ...
-def null_space(
+def laplacian_pivots(
     problem: RankingProblem,
     *,
     largest: float = 0.0,  # L_ii of the whole problem: what is small beside it tells nothing
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
+) -> NDArray[np.int64]: ...
 def solve_laplacian(
     problem: RankingProblem,
     columns: NDArray[np.float64],  # changed in place
@@ -447,9 +447,6 @@ class Comparisons:
         loser: NDArray[np.int64],
         weights: NDArray[np.float64] | None,
     ) -> None: ...
-    def connected(self) -> NDArray[np.int64]: ...  # (n_items,)
-    def offsets(self) -> NDArray[np.int64]: ...  # of the places of each item
-    def pairs(self) -> NDArray[np.int64]: ...  # of every place
     def multiply(
         self, rows: NDArray[np.float64], targets: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]: ...  # [AᵀDA rows, AᵀD targets]

@@ -6,6 +6,7 @@ import scipy.sparse
 
 import pairgram as pg
 from pairgram import _core
+from pairgram.data.comparisons import connected
 from tests import reference_comparisons as reference
 
 
@@ -79,15 +80,7 @@ def test_compiled_comparisons():
     for n_threads in (1, 3):
         found = pairs.multiply(X, margin, n_threads)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    counts = np.bincount(np.concatenate([winner, loser]), minlength=12)
-    np.testing.assert_array_equal(np.diff(pairs.offsets()), counts)
-    places = np.split(pairs.pairs(), pairs.offsets()[1:-1])
-    for item, own in enumerate(places):
-        assert own.tolist() == np.flatnonzero((winner == item) | (loser == item)).tolist()
-    apart = _core.Comparisons(
-        6, np.array([0, 4, 1]), np.array([2, 5, 0]), np.array([1.0, 1.0, 0.0])
-    )
-    assert apart.connected().tolist() == [0, 1, 0, 3, 4, 4]
+    assert connected(6, np.array([0, 4]), np.array([2, 5])).tolist() == [0, 1, 0, 3, 4, 4]
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "squared", "logistic"])

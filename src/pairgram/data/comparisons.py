@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 import pairgram._core as _core
 from pairgram._support import limits, machine
@@ -157,7 +158,7 @@ class ComparedRows(RankingData):
             self._count_varying(varying)
         if scipy.sparse.issparse(H):
             return self._sparse_sums(targets), weight
-        H = H - H[self.comparisons.connected()]
+        H = H - H[self._linked()]
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             of_items = self.comparisons.multiply(H, targets, n_threads)
             with machine.single_threaded_blas:
@@ -169,6 +170,11 @@ class ComparedRows(RankingData):
             sums[d, d] = self.v @ targets**2
         return sums, weight
 
+    def _linked(self) -> Rows:
+        """Return for every item the first that comparisons of a weight above 0 connect with it."""
+        counted = self.v > 0
+        return connected(self.X.H.shape[0], self.X.first[counted], self.X.second[counted])
+
     def _count_varying(self, varying: Rows) -> None:
         """Set in how many comparisons that count each feature differs, and at the end any."""
         varying[:] = 0
@@ -179,7 +185,7 @@ class ComparedRows(RankingData):
 
     def _sparse_sums(self, targets: Vector) -> Vector:
         """Return the sums over [X, y] of CSR items, by the sparse matrix AᵀDA."""
-        group = self.comparisons.connected()
+        group = self._linked()
         H, d = less_shared(self.X.H, group, np.ones(len(group))), self.X.shape[1]
         ones, numbers = np.ones(len(targets)), np.arange(len(targets))
         places = np.tile(numbers, 2), np.concatenate([self.X.first, self.X.second])
@@ -239,6 +245,13 @@ class ComparedRows(RankingData):
         require_finite(self.X.H, "X")
 
 
+def connected(n_items: int, first: Rows, second: Rows) -> Rows:
+    """Return for every item the first of those that comparisons connect with it, (n_items,)."""
+    links = scipy.sparse.csr_array((np.ones(len(first), bool), (first, second)), (n_items, n_items))
+    _, group = connected_components(links, directed=False)
+    return np.asarray(np.unique(group, return_index=True)[1][group])
+
+
 def compared(data: RankingData, H: Matrix) -> ComparedRows:
     """Return the comparisons of checked rows as a regression without an intercept.
 
@@ -254,9 +267,8 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows:
     told = preferences.margin, preferences.queries, preferences.weight
     first, second = preferences.winner, preferences.loser
     if not scipy.sparse.issparse(rows):
-        linked = _core.Comparisons(len(rows), first, second, None).connected()
         with np.errstate(over="ignore", invalid="ignore"):  # sums are checked
-            rows = rows - rows[linked]
+            rows = rows - rows[connected(len(rows), first, second)]
     X = Differences(rows, first, second)
     return ComparedRows(X, *told, offset=offset, is_cut=preferences.groups is None)
 

@@ -114,7 +114,9 @@ def units_of_items(
     """List the comparisons, or the items, each with all comparisons that it wins or loses."""
     offsets, numbers = np.arange(len(data.y) + 1), np.arange(len(data.y))
     if not one_by_one:
-        offsets, numbers = data.comparisons.offsets(), data.comparisons.pairs()
+        items = np.stack([data.X.first, data.X.second], axis=1).ravel()
+        numbers = np.argsort(items, kind="stable") // 2
+        offsets = np.append(0, np.cumsum(np.bincount(items, minlength=data.X.H.shape[0])))
     roots, targets = np.sqrt(data.v), data.target(settings)
     with single_threaded_blas:
         in_basis = data.X.H @ eigen.basis
@@ -303,7 +305,7 @@ def lists_out(
         # z = K basis follows from L z = basis Λ. K is needed only for one row of each query, and
         # for rows with little or no weight or pairs.
         problem = block.problem(settings)
-        pivots, _, _ = _core.null_space(problem, largest=largest)
+        pivots = _core.laplacian_pivots(problem, largest=largest)
         pivots = rows[pivots == np.arange(len(rows))]
         known = np.zeros((len(pivots), len(ridge.eigen.eigenvalues)))
         if len(pivots):
@@ -416,7 +418,7 @@ def _by_band(
     if not (alphas >= band.least).all() or alphas[0] > LARGEST_RIDGE * band.form.largest:
         return None
     problem = labelled.problem(settings)
-    pivots, _, _ = _core.null_space(problem, largest=largest)
+    pivots = _core.laplacian_pivots(problem, largest=largest)
     is_pivot = pivots == np.arange(len(pivots))
     differences, levels = np.zeros((2, len(pivots), len(alphas)))
     for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
