@@ -43,7 +43,7 @@ void set_tail(node_map<T>& map, const optional_array<T>& tail) {
     check(tail->ndim() == 2 && tail->shape(0) == map.n_nodes, "tail must be (n_nodes, n_outputs)");
     map.n_outputs = tail->shape(1);
     map.has_tail = true;
-    map.tail = column_panels<T>(map.n_nodes, map.n_outputs, pointer(*tail), true);
+    map.tail = column_panels<T>(map.n_nodes, map.n_outputs, pointer(*tail));
 }
 
 // The columns that an array numbers.
@@ -80,7 +80,7 @@ bound_node_map<T> make_node_map(const array<T>& weights, const array<T>& bias,
         bound.kept = py::make_tuple(bound.kept, weights);
         (minmax ? map.minmax : map.manhattan) = pointer(weights);
     } else {
-        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights), true);
+        map.weights = column_panels<T>(n_inputs, n_nodes, pointer(weights));
     }
     map.scale = scale;
     map.degree = degree;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bindings/bindings.hpp"
-#include "datasets/letor_text.hpp"
 
 namespace pairgram {
 

@@ -153,14 +153,12 @@ class bound_cross_pairs final : public cross_pairs {
 
     array<double> transposed(const array<double>& z, int n_threads) const override {
         check_one_per("z: 1-d, one per row", z, rows().n_rows());
-        const double* in = pointer(z);
-        array<double> result(n_features());
-        double* out = result.mutable_data();
-        const without_gil release;
         buffer<double> by_position(rows().n_rows());
-        for (std::ptrdiff_t i = 0; i < rows().n_rows(); ++i) by_position[i] = in[rows().row(i)];
-        cross_transposed(of_rows_, by_position.data(), out, n_threads);
-        return result;
+        for (std::ptrdiff_t i = 0; i < rows().n_rows(); ++i)
+            by_position[i] = pointer(z)[rows().row(i)];
+        array<double> out(n_features());
+        unlocked(cross_transposed<T>, of_rows_, by_position.data(), writable(out), n_threads);
+        return out;
     }
 
     py::tuple squares(py::ssize_t system, bool of_left, int n_threads) const override {

@@ -1,7 +1,6 @@
 #include "data/laplacian_solve.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "data/query_rows.hpp"

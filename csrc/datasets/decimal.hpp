@@ -37,11 +37,10 @@ bool round_in_range(const char* begin, const char* end, T& out) {
     // Apple's standard library reads no floating-point numbers without a locale.
     static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
     const std::string text(begin, end);
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (std::is_same_v<T, float>)
         out = strtof_l(text.c_str(), nullptr, plain);
-    } else {
+    else
         out = strtod_l(text.c_str(), nullptr, plain);
-    }
     return std::isfinite(out) && out != 0;
 #endif
 }
@@ -99,9 +98,8 @@ const char* parse_decimal(const char* p, T& out) {
         if (minus || *p == '+') ++p;
         if (!is_digit(*p)) return nullptr;
         std::int64_t written = 0;
-        for (; is_digit(*p); ++p) {
+        for (; is_digit(*p); ++p)
             if (written < 100'000'000'000'000'000) written = 10 * written + (*p - '0');
-        }
         exponent += minus ? -written : written;
     }
     constexpr std::uint64_t max_exact = std::uint64_t{1} << 53;

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "datasets/decimal.hpp"
-#include "datasets/letor_text.hpp"
 
 namespace pairgram {
 
@@ -154,9 +153,7 @@ class line_reader {
         for (; !at_row_end(p); p = skip_blanks(p)) {
             const char* token = p;
             std::uint64_t written = 0;
-            for (; is_digit(*p); ++p) {
-                written = 10 * written + static_cast<unsigned char>(*p - '0');
-            }
+            for (; is_digit(*p); ++p) written = 10 * written + static_cast<unsigned char>(*p - '0');
             const char* colon = p;
             if (colon == token || *colon != ':') fail(token, "index:value");
             const bool fits = colon - token <= 18 || n_significant(token, colon) <= 18;
@@ -230,18 +227,16 @@ class line_reader {
     }
 
     static void check_comment(const char* begin, const char* end) {
-        if (std::memchr(begin, 0, static_cast<std::size_t>(end - begin)) != nullptr) {
+        if (std::memchr(begin, 0, static_cast<std::size_t>(end - begin)) != nullptr)
             throw std::invalid_argument("found '\\x00' in a comment, want text");
-        }
     }
 
     void keep_comment(const char* begin, const char* end) {
         while (begin != end && is_blank(*begin)) ++begin;
         if (begin != end && end[-1] == '\r') --end;
         while (begin != end && is_blank(end[-1])) --end;
-        if (!is_utf8(begin, end)) {
+        if (!is_utf8(begin, end))
             throw std::invalid_argument("found a comment that is not UTF-8, want UTF-8");
-        }
         rows_.comments.append(begin, end);
         append(rows_.comment_ends, static_cast<std::int64_t>(rows_.comments.size()));
     }

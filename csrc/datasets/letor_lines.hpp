@@ -6,6 +6,7 @@
 // Labels and values are finite decimal numbers; indices are decimal integers that increase.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -64,5 +65,15 @@ id_rule find_id_rule(const char* begin, const char* end);
 template <class T>
 void parse_lines(const char* begin, const char* end, id_rule rule, const letor_options& options,
                  letor_piece<T>& piece);
+
+constexpr std::ptrdiff_t max_id_size = 255;
+
+// Whether the bytes in [p, end) are well-formed UTF-8.
+bool is_utf8(const char* p, const char* end);
+
+// Whether they may be an id: 1 to max_id_size bytes of UTF-8 without '#', control characters,
+// blanks (those of Unicode and U+200B and U+FEFF, which nobody sees), and without ':' behind a
+// digit: an index and a ':' begin a feature, so no id can have swallowed one.
+bool is_letor_id(const char* p, const char* end);
 
 }  // namespace pairgram

@@ -61,9 +61,8 @@ void append_rows(letor_rows<T>& rows, const letor_rows<T>& more, std::int64_t n_
                 static_cast<std::int64_t>(rows.comments.size()));
     append(rows.labels, more.labels);
     append(rows.ids, more.ids);
-    for (const auto& run : more.names) {
+    for (const auto& run : more.names)
         rows.names.push_back({run.first + n_rows, run.count, run.id});
-    }
     rows.comments += more.comments;
     if (more.largest_index > rows.largest_index) {
         rows.largest_index = more.largest_index;

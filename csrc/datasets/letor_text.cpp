@@ -1,6 +1,5 @@
-#include "datasets/letor_text.hpp"
-
 #include "datasets/decimal.hpp"
+#include "datasets/letor_lines.hpp"
 
 namespace pairgram {
 
@@ -26,9 +25,8 @@ std::ptrdiff_t utf8_size(const char* p, const char* end) {
 char32_t code_point(const char* p, std::ptrdiff_t size) {
     constexpr unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     char32_t code = static_cast<unsigned char>(p[0]) & lead_bits[size];
-    for (std::ptrdiff_t i = 1; i < size; ++i) {
+    for (std::ptrdiff_t i = 1; i < size; ++i)
         code = (code << 6) | (static_cast<unsigned char>(p[i]) & 0x3f);
-    }
     return code;
 }
 

@@ -13,7 +13,6 @@ template <class T>
 struct value_grid {
     T lowest, cells_per_unit, last;
 
-    value_grid() = default;
     value_grid(T low, T high, std::ptrdiff_t n_cells)
         : lowest(low),
           cells_per_unit(static_cast<T>(n_cells) / (high - low)),

@@ -56,8 +56,7 @@ PAIRGRAM_CLONES void add_tile(std::ptrdiff_t k, const T* const* a, const T* pane
 }  // namespace
 
 template <class T>
-column_panels<T>::column_panels(std::ptrdiff_t k, std::ptrdiff_t n, const T* matrix,
-                                bool skip_zeros)
+column_panels<T>::column_panels(std::ptrdiff_t k, std::ptrdiff_t n, const T* matrix)
     : k_(k), n_(n) {
     const auto width = panel_width<T>();
     values_.reserve(size_of(k * ((n + width - 1) / width) * width));
@@ -68,7 +67,7 @@ column_panels<T>::column_panels(std::ptrdiff_t k, std::ptrdiff_t n, const T* mat
             return std::all_of(values, values + size, [](T value) { return value == T{0}; });
         };
         std::ptrdiff_t begin = 0;
-        while (skip_zeros && begin < k && is_zero(begin)) ++begin;
+        while (begin < k && is_zero(begin)) ++begin;
         panels_.push_back({begin, values_.size()});
         for (auto row = begin; row < k; ++row) {
             const T* const values = matrix + row * n + first;

@@ -16,9 +16,9 @@ class column_panels {
   public:
     column_panels() = default;
 
-    // Copies row-major B. With skip_zeros, rows of zeros above the first other value of a panel are
-    // left out of the sums: about half the flops for a triangular matrix.
-    column_panels(std::ptrdiff_t k, std::ptrdiff_t n, const T* matrix, bool skip_zeros = false);
+    // Copies row-major B. Rows of zeros above the first other value of a panel are left out of the
+    // sums: about half the flops for a triangular matrix.
+    column_panels(std::ptrdiff_t k, std::ptrdiff_t n, const T* matrix);
 
     // C (m, n; stride ldc) += A (m, k; stride lda) B.
     void add_product(std::ptrdiff_t m, const T* a, std::ptrdiff_t lda, T* c,

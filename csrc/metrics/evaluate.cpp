@@ -117,11 +117,10 @@ void sort_descending(std::ptrdiff_t n, const double* labels, std::ptrdiff_t top,
         return;
     }
     std::copy(labels, labels + n, sorted);
-    if (top < n) {
+    if (top < n)
         std::partial_sort(sorted, sorted + top, sorted + n, std::greater<>());
-    } else {
+    else
         std::sort(sorted, sorted + n, std::greater<>());
-    }
 }
 
 class metric_evaluation {
@@ -154,25 +153,21 @@ class metric_evaluation {
             work.ideals.resize(plan.members.size());
             for (std::ptrdiff_t q = begin; q < end; ++q) {
                 const std::int64_t* rows = prepare(plan, q, work);
-                for (std::ptrdiff_t s = score_begin; s < score_end; ++s) {
+                for (std::ptrdiff_t s = score_begin; s < score_end; ++s)
                     evaluate(plan, q, s, rows, work);
-                }
             }
         }
     }
 
   private:
     void make_divisors(const ranking_plan& plan, std::ptrdiff_t longest) {
-        for (const discount_kind discount : {discount_kind::log2, discount_kind::letor}) {
-            buffer<double>& table = divisors_[static_cast<int>(discount)];
-            for (const std::ptrdiff_t t : plan.members) {
-                const metric_spec& metric = metrics_[t];
-                if (!uses_discounts(metric.kind) || metric.discount != discount) continue;
-                const std::ptrdiff_t length = std::min(metric.cut, longest);
-                for (auto i = static_cast<std::ptrdiff_t>(table.size()); i < length; ++i) {
-                    table.push_back(divisor_of(discount, i));
-                }
-            }
+        for (const std::ptrdiff_t t : plan.members) {
+            const metric_spec& metric = metrics_[t];
+            if (!uses_discounts(metric.kind)) continue;
+            buffer<double>& table = divisors_[static_cast<int>(metric.discount)];
+            const std::ptrdiff_t length = std::min(metric.cut, longest);
+            for (auto i = static_cast<std::ptrdiff_t>(table.size()); i < length; ++i)
+                table.push_back(divisor_of(metric.discount, i));
         }
     }
 
@@ -196,11 +191,10 @@ class metric_evaluation {
         if (any_nan(n, work.labels)) throw std::invalid_argument("labels must not be NaN");
         if (plan.worst) {
             work.rows.resize(n);
-            if (rows) {
+            if (rows)
                 std::copy(rows, rows + n, work.rows.begin());
-            } else {
+            else
                 std::iota(work.rows.begin(), work.rows.end(), begin);
-            }
             std::stable_sort(
                 work.rows.begin(), work.rows.end(),
                 [&](std::int64_t a, std::int64_t b) { return labels_[a] < labels_[b]; });
@@ -230,9 +224,8 @@ class metric_evaluation {
         work.ranked_labels.resize(top);
         const auto n_retrieved = n - score_keys(n, scores, rows, work.keys.data());
         rank_documents(n, work.keys.data(), top, work.spare, work.ranked);
-        for (std::ptrdiff_t i = 0; i < top; ++i) {
+        for (std::ptrdiff_t i = 0; i < top; ++i)
             work.ranked_labels[i] = work.labels[work.ranked[i].index];
-        }
         if (!plan.ties) return n_retrieved;
         work.tie_end.resize(n);
         for (std::ptrdiff_t i = n - 1; i >= 0; --i) {

@@ -127,9 +127,7 @@ double spearman_rho(std::ptrdiff_t n, const ranked_document* ranked, const std::
         end = tie_end[begin];
         const double rank = -0.5 * static_cast<double>(begin + end - n);  // the top has the highest
         double labels = 0;
-        for (std::ptrdiff_t i = begin; i < end; ++i) {
-            labels += levels.centred_rank[ranked[i].index];
-        }
+        for (std::ptrdiff_t i = begin; i < end; ++i) labels += levels.centred_rank[ranked[i].index];
         products += rank * labels;
         squares += static_cast<double>(end - begin) * rank * rank;
     }
@@ -157,9 +155,8 @@ double ranking_error(std::ptrdiff_t n, const double* labels, const ranked_docume
             add_at(tallies.data(), levels.n_levels, levels.level[ranked[i].index], own);
         }
         std::sort(run.begin(), run.end());
-        for (std::ptrdiff_t i = 0; i < end - begin; ++i) {
+        for (std::ptrdiff_t i = 0; i < end - begin; ++i)
             sum += 0.5 * static_cast<double>(2 * i - (end - begin) + 1) * run[i];
-        }
     }
     return std::max(0.0, sum) / static_cast<double>(pairs_of(n));
 }
@@ -193,9 +190,7 @@ double mean_absolute_difference(std::ptrdiff_t n, const double* labels, const do
     std::sort(residuals.begin(), residuals.end());
     const auto size = static_cast<double>(n);
     double sum = 0;
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        sum += static_cast<double>(2 * i - n + 1) * residuals[i];
-    }
+    for (std::ptrdiff_t i = 0; i < n; ++i) sum += static_cast<double>(2 * i - n + 1) * residuals[i];
     return 2 * sum / (size * size);
 }
 

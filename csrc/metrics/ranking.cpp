@@ -51,9 +51,8 @@ void rank_by_insertion(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_
         ranked[at] = {keys[i], i};
     };
     for (std::ptrdiff_t i = 0; i < top; ++i) insert(i, i);
-    for (std::ptrdiff_t i = top; i < n; ++i) {
+    for (std::ptrdiff_t i = top; i < n; ++i)
         if (keys[i] < ranked[top - 1].key) insert(top - 1, i);
-    }
 }
 
 // Stable least-significant-digit radix sort by 11 bits; digits that all keys share are skipped.

@@ -36,9 +36,8 @@ void for_each_rank(const ranked_list& ranked, std::ptrdiff_t cut, const Value& v
         const std::ptrdiff_t begin = i, tie_end = ranked.tie_end[i];
         const double first = value(ranked.labels[i]);
         double above = 0;  // summed as differences, so that equal values have themselves as mean
-        for (std::ptrdiff_t j = begin + 1; j < tie_end; ++j) {
+        for (std::ptrdiff_t j = begin + 1; j < tie_end; ++j)
             above += value(ranked.labels[j]) - first;
-        }
         const double mean = first + above / as_double(tie_end - begin);
         for (; i < std::min(tie_end, end); ++i) visit(i, mean);
     }
@@ -125,9 +124,8 @@ void for_each_run(const metric_spec& metric, const ranked_list& ranked, const Vi
     for (std::ptrdiff_t begin = 0; begin < stop;) {
         const std::ptrdiff_t end = ranked.tie_end ? ranked.tie_end[begin] : begin + 1;
         std::ptrdiff_t relevant = 0;
-        for (std::ptrdiff_t i = begin; i < end; ++i) {
+        for (std::ptrdiff_t i = begin; i < end; ++i)
             relevant += ranked.labels[i] >= metric.relevant;
-        }
         if (!visit(begin, end, relevant)) return;
         begin = end;
     }
@@ -166,9 +164,8 @@ double precision_sum(const metric_spec& metric, const ranked_list& ranked) {
                      const double t = as_double(end - begin), r = as_double(relevant);
                      const double before = t > 1 ? (r - 1) / (t - 1) : 0;
                      double run = 0;
-                     for (std::ptrdiff_t i = begin; i < std::min(end, metric.cut); ++i) {
+                     for (std::ptrdiff_t i = begin; i < std::min(end, metric.cut); ++i)
                          run += (found + 1 + as_double(i - begin) * before) / as_double(i + 1);
-                     }
                      sum += r == t ? run : run * (r / t);
                      found += r;
                      return true;

@@ -11,7 +11,6 @@
 
 #include "data/comparisons.hpp"
 #include "solvers/pair_loss.hpp"
-#include "solvers/score_loss.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "solvers/pair_loss.hpp"
 #include "solvers/row_products.hpp"
-#include "solvers/score_loss.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {

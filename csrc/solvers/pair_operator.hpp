@@ -25,7 +25,6 @@
 
 #include "data/ranking_problem.hpp"
 #include "solvers/pair_loss.hpp"
-#include "solvers/score_loss.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {

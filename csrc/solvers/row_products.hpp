@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "linear_algebra/row_scores.hpp"
-#include "solvers/score_loss.hpp"
+#include "solvers/pair_loss.hpp"
 #include "solvers/sparse_pairs.hpp"
 
 namespace pairgram {
