@@ -279,7 +279,7 @@ def test_rankers_of_every_kind_end_a_pipeline(tmp_path):
 def test_queries_weights_and_offsets_reach_a_loaded_pipeline(tmp_path):
     with sklearn.config_context(enable_metadata_routing=True):
         scaler = StandardScaler().set_fit_request(sample_weight=True)
-        columns = ColumnTransformer([("scaled", scaler, [0, 1])], remainder="passthrough")
+        columns = ColumnTransformer([("scaled", scaler, [0, 1])])
         pipeline = make_pipeline(columns, pg.RankRLS())
         options = {"qid": QID, "sample_weight": np.linspace(1, 2, len(Y)), "offset": X[:, 0]}
         pipeline.fit(X, Y, **options)

@@ -35,6 +35,7 @@ TRUSTED = [
     "builtins.object",
     "numpy.dtype",
     "numpy.number",
+    "sklearn.compose._column_transformer._RemainderColsList",  # of older versions
     "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.utils._metadata_requests.MetadataRequest",
     "sklearn.utils._metadata_requests.MethodMetadataRequest",
