@@ -31,9 +31,9 @@ FEW_HELD = 3
 SMALL_SPREAD = 0.01
 # There is a warning if this share of the columns that vary have a small standard deviation.
 MANY_SMALL = 1 / 3
-# Eigenvectors are left where they may lose more of a narrow column than the first of these shares.
-# There is a warning where a path may lose more than the second, as default ridges do from there on.
-INEXACT, LOST = 1e-8, 1e-6
+# There is a warning where a path may lose more of a narrow column than this share, as default
+# ridges do from there on.
+LOST = 1e-6
 # Rows look like packed bits if more than this share of their bytes above 0 are at least 16. Half of
 # all bytes with one set bit are.
 PACKED_FROM, PACKED_SHARE = 16, 0.25

@@ -14,7 +14,7 @@ from sklearn.isotonic import isotonic_regression
 from pairgram._support.arrays import read_rows, real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, warn_caller
 from pairgram._support.parameters import check_flag, check_size
-from pairgram.data.queries import as_ids
+from pairgram.data.queries import as_ids, codes_of_objects
 from pairgram.features.base import generator
 
 if TYPE_CHECKING:
@@ -243,8 +243,7 @@ def _codes(ids: ArrayLike, n_rows: int, name: str) -> Rows:
         if high - low < 4 * n_rows + 1024:  # which need not be sorted
             return (found.astype(np.uint64) - np.uint64(low % 2**64)).astype(np.int64)
     if found.dtype.kind == "O":
-        number = {value: code for code, value in enumerate(dict.fromkeys(found.tolist()))}
-        return np.fromiter(map(number.__getitem__, found.tolist()), np.int64, n_rows)
+        return codes_of_objects(found, name)[0]
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
@@ -296,7 +295,7 @@ class _Cells(NamedTuple):
         clicked = scipy.sparse.csr_array((n_clicked[kept], column, ends), shape)
         owner = np.arange(len(sizes))
         if query is not None:
-            owner = _numbered(item[begin[tells]] // n_items)
+            owner = np.unique(item[begin[tells]] // n_items, return_inverse=True)[1]
         cells = cls(known[every], shown, clicked, owner)
         cells._require_links()
         return cells
@@ -388,23 +387,14 @@ class _Cells(NamedTuple):
         return np.append(0.0, np.sqrt(np.diag(inverse @ scatter @ inverse)))
 
 
-def _numbered(ascending: Rows) -> Rows:
-    """Return 0 for the smallest of some sorted numbers, 1 for the next, and so on."""
-    return np.cumsum(np.diff(ascending, prepend=ascending[:1]) > 0)
-
-
 def _counted(key: Rows, clicks: Vector) -> tuple[Rows, Vector, Vector]:
     """Return the different keys, ascending, and how many rows and clicks each has."""
     if int(key.max()) < 4 * len(key) + 1024:  # which need not be sorted
         rows = np.bincount(key)
         kept = np.flatnonzero(rows)
         return kept, rows[kept].astype(float), np.bincount(key, clicks)[kept].astype(float)
-    if ((clicks == 0) | (clicks == 1)).all():
-        both = np.sort(2 * key + (clicks > 0))  # faster than to sort the numbers of the rows
-        key, clicks = both >> 1, (both & 1).astype(np.float64)
-    else:
-        order = np.argsort(key, kind="stable")
-        key, clicks = key[order], clicks[order]
+    order = np.argsort(key, kind="stable")
+    key, clicks = key[order], clicks[order]
     first = np.flatnonzero(np.diff(key, prepend=-1))
     n_rows = np.diff(first, append=len(key)).astype(float)
     return key[first], n_rows, np.add.reduceat(clicks, first)

@@ -262,7 +262,7 @@ class Queries:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
         names = None
         if ids.dtype.kind == "O":
-            ids, names = _codes_of_objects(ids, name)
+            ids, names = codes_of_objects(ids, name)
         begins = np.ones(n_rows + 1, dtype=bool)
         np.not_equal(ids[1:], ids[:-1], out=begins[1:-1])
         bounds = begins.nonzero()[0].astype(np.int64, copy=False)
@@ -530,7 +530,7 @@ def _is_missing(value: object) -> bool:
         return True
 
 
-def _codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Number hashable ids in the order of their first rows; return (numbers, distinct ids)."""
     numbers: dict[Any, int] = defaultdict(itertools.count().__next__)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,9 +14,8 @@ if TYPE_CHECKING:
 
     from pairgram import Comparison
 
-# Okabe and Ito's palette, in an order in which neighbours differ in lightness too.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-BLUE, ORANGE, GREY = COLOURS[0], "#D55E00", "#767676"
+# The first two are of Okabe and Ito's palette.
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
 LONGEST_LABEL = 36
 # A 95 % interval reaches this many standard deviations to both sides.
 BAR = 1.96
@@ -58,13 +56,11 @@ def require(model: BaseEstimator, attribute: str, wanted: str) -> Any:
     return found
 
 
-def check_count(name: str, value: Any, smallest: int, largest: float = inf) -> int:
-    """Return a count; raise a ValueError if it is no integer in its range."""
+def check_count(name: str, value: Any) -> None:
+    """Raise a ValueError if a count is no integer from 1 on."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not smallest <= value <= largest:
-        wanted = f"from {smallest} to {largest}" if largest < inf else f">= {smallest}"
-        raise ValueError(f"{name} must be an integer {wanted}, got {value!r}")
-    return int(value)
+    if not whole or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
 
 
 def shortened(label: object) -> str:
@@ -97,7 +93,7 @@ def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
     -----
     The ridge shrinks weights towards 0. The intervals do not include this bias.
     """
-    check_count("n_largest", n_largest, 1)
+    check_count("n_largest", n_largest)
     data = _columns_of(table, ("name", "weight", "deviation"), "column_weights", n_largest)
     reach = BAR * data["deviation"]
     ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(reach))
@@ -135,7 +131,7 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
         If the table is not such a table, or has several lists; if there are fewer names than rows
         of X; or if `n_first` is out of its range.
     """
-    check_count("n_first", n_first, 1)
+    check_count("n_first", n_first)
     wanted = ("row", "score", "deviation", "best", "worst")
     numbers = _columns_of(table, wanted, "rank_ranges", None)["row"]
     n_rows = int(numbers.max(initial=-1)) + 1  # of X, of which the list may be a part
