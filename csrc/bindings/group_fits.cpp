@@ -121,13 +121,9 @@ py::tuple fit(const bound_problem& problem, const array<std::int64_t>& queries,
               int n_threads) {
     const checked_groups<T> given(problem, queries, n_targets, targets, blocks, map);
     fitted_groups found(given, tells);
-    auto* const out = found.weights.mutable_data();
-    auto* const states = found.state();
-    {
-        const without_gil release(given.n_values * given.n_features);
-        fit_groups(problem.view, given.groups, given.rows, given.map, alpha, out, states,
-                   found.sums, n_threads);
-    }
+    unlocked_for(given.n_values * given.n_features, fit_groups<T>, problem.view, given.groups,
+                 given.rows, given.map, alpha, found.weights.mutable_data(), found.state(),
+                 found.sums, n_threads);
     return found.told();
 }
 
@@ -145,13 +141,9 @@ py::tuple fit_svms(const bound_problem& problem, const array<std::int64_t>& quer
                                 pointer(origin)};
     fitted_groups found(given, tells);
     std::vector<newton_history> histories(size_of(given.groups.n_groups));
-    auto* const out = found.weights.mutable_data();
-    auto* const states = found.state();
-    {
-        const without_gil release(given.n_values * given.n_features);
-        fit_group_svms(problem.view, given.groups, given.rows, given.map, settings, out, states,
-                       histories.data(), found.sums, n_threads);
-    }
+    unlocked_for(given.n_values * given.n_features, fit_group_svms<T>, problem.view, given.groups,
+                 given.rows, given.map, settings, found.weights.mutable_data(), found.state(),
+                 histories.data(), found.sums, n_threads);
     return py::make_tuple(found.told(), std::move(histories));
 }
 
@@ -190,30 +182,21 @@ py::tuple search(const bound_problem& problem, const array<std::int64_t>& querie
                           tells ? grams.mutable_data() : nullptr,
                           pair_weights.mutable_data(),
                           reinterpret_cast<group_state*>(states.mutable_data())};
-    {
-        const without_gil release;
-        search_groups(problem.view, given.groups, given.rows, given.map, grid, out, n_threads);
-    }
+    unlocked(search_groups<T>, problem.view, given.groups, given.rows, given.map, grid, out,
+             n_threads);
     return py::make_tuple(states, found_alphas, models, scores, grams, pair_weights);
 }
 
 template <class T>
 void bind_fit(py::module_& m) {
-    m.def("fit_groups", &fit<T>, py::arg("problem"), py::arg("queries").noconvert(),
-          py::arg("n_targets").noconvert(), py::arg("targets").noconvert(),
-          py::arg("blocks").noconvert(), py::kw_only(), py::arg("map") = py::none(),
-          py::arg("alpha"), py::arg("tells") = false, py::arg("n_threads"));
-    m.def("fit_group_svms", &fit_svms<T>, py::arg("problem"), py::arg("queries").noconvert(),
-          py::arg("n_targets").noconvert(), py::arg("offsets").noconvert(),
-          py::arg("blocks").noconvert(), py::kw_only(), py::arg("map") = py::none(),
-          py::arg("loss"), py::arg("C"), py::arg("steepness"), py::arg("tol"), py::arg("max_iter"),
-          py::arg("origin").noconvert() = py::none(), py::arg("tells") = false,
-          py::arg("n_threads"));
-    m.def("search_groups", &search<T>, py::arg("problem"), py::arg("queries").noconvert(),
-          py::arg("targets").noconvert(), py::arg("blocks").noconvert(), py::kw_only(),
-          py::arg("range"), py::arg("alphas").noconvert(), py::arg("multiples").noconvert(),
-          py::arg("powers").noconvert(), py::arg("started"), py::arg("limits"),
-          py::arg("map") = py::none(), py::arg("tells") = false, py::arg("n_threads"));
+    m.def("fit_groups", &fit<T>, "problem"_a, "queries"_a, "n_targets"_a, "targets"_a, "blocks"_a,
+          py::kw_only(), "map"_a = py::none(), "alpha"_a, "tells"_a = false, "n_threads"_a);
+    m.def("fit_group_svms", &fit_svms<T>, "problem"_a, "queries"_a, "n_targets"_a, "offsets"_a,
+          "blocks"_a, py::kw_only(), "map"_a = py::none(), "loss"_a, "C"_a, "steepness"_a, "tol"_a,
+          "max_iter"_a, "origin"_a = py::none(), "tells"_a = false, "n_threads"_a);
+    m.def("search_groups", &search<T>, "problem"_a, "queries"_a, "targets"_a, "blocks"_a,
+          py::kw_only(), "range"_a, "alphas"_a, "multiples"_a, "powers"_a, "started"_a, "limits"_a,
+          "map"_a = py::none(), "tells"_a = false, "n_threads"_a);
 }
 
 }  // namespace

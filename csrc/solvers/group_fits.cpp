@@ -173,11 +173,7 @@ void fit_groups(const ranking_problem& problem, const query_groups& groups,
     });
 }
 
-template void fit_groups<double>(const ranking_problem&, const query_groups&,
-                                 const given_rows<double>&, const node_map<double>*, double,
-                                 double*, group_state*, const group_sums&, int);
-template void fit_groups<float>(const ranking_problem&, const query_groups&,
-                                const given_rows<float>&, const node_map<double>*, double, double*,
-                                group_state*, const group_sums&, int);
+template decltype(fit_groups<double>) fit_groups<double>;
+template decltype(fit_groups<float>) fit_groups<float>;
 
 }  // namespace pairgram

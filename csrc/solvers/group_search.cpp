@@ -330,11 +330,7 @@ void search_groups(const ranking_problem& problem, const query_groups& groups,
     });
 }
 
-template void search_groups<double>(const ranking_problem&, const query_groups&,
-                                    const given_rows<double>&, const node_map<double>*,
-                                    const search_grid&, const found_paths&, int);
-template void search_groups<float>(const ranking_problem&, const query_groups&,
-                                   const given_rows<float>&, const node_map<double>*,
-                                   const search_grid&, const found_paths&, int);
+template decltype(search_groups<double>) search_groups<double>;
+template decltype(search_groups<float>) search_groups<float>;
 
 }  // namespace pairgram

@@ -106,13 +106,7 @@ void fit_group_svms(const ranking_problem& problem, const query_groups& groups,
     });
 }
 
-template void fit_group_svms<double>(const ranking_problem&, const query_groups&,
-                                     const given_rows<double>&, const node_map<double>*,
-                                     const svm_settings&, double*, group_state*, newton_history*,
-                                     const group_sums&, int);
-template void fit_group_svms<float>(const ranking_problem&, const query_groups&,
-                                    const given_rows<float>&, const node_map<double>*,
-                                    const svm_settings&, double*, group_state*, newton_history*,
-                                    const group_sums&, int);
+template decltype(fit_group_svms<double>) fit_group_svms<double>;
+template decltype(fit_group_svms<float>) fit_group_svms<float>;
 
 }  // namespace pairgram
