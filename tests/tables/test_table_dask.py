@@ -1,11 +1,14 @@
 """Tables on a Dask cluster of two worker processes, beside the local engine."""
 
+import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from dataclasses import dataclass, replace
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -27,10 +30,12 @@ BORDERS = [100, 101, 101, 300]
 
 @pytest.fixture(scope="module")
 def client():
+    way = "spawn" if sys.platform == "win32" else "forkserver"  # one import of other packages
+    multiprocessing.get_context(way).set_forkserver_preload(["sklearn.pipeline", "dask.dataframe"])
+    given = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
+        dask.config.set({"distributed.worker.multiprocessing-method": way}),
+        LocalCluster(**given, processes=True) as cluster,
         Client(cluster) as found,
     ):
         yield found
