@@ -207,3 +207,22 @@ def test_singular_systems_are_left_to_other_code(n_features):
     narrow = lists([10, 10], 2)
     narrow.X[:, 0] *= 1e-9
     assert state_of(narrow, alpha=0.0) == SOLVED
+
+
+def test_narrow_features_beside_wide_ones_keep_their_digits_where_rows_are_few():
+    problem = lists([6], 8)
+    scales = np.where(np.arange(8) < 2, 1.0, 1e-6)
+    problem.X *= scales
+    weights, states, *_ = fit_groups(problem, [0, 1], alpha=1e-13)
+    with mpmath.workdps(50):
+        X, L = (
+            mpmath.matrix(problem.X.tolist()),
+            mpmath.matrix(laplacian(problem.y, problem.query, "with_ties")[0].tolist()),
+        )
+        G = X.T * L * X + mpmath.mpf(1e-13) * mpmath.eye(8)
+        expected = mpmath.lu_solve(G, X.T * L * mpmath.matrix(problem.y.tolist()))
+    assert states[0] == SOLVED
+    expected = np.array(expected.tolist(), dtype=float).ravel()
+    np.testing.assert_allclose(
+        weights[0] * scales, expected * scales, rtol=0, atol=1e-9 * abs(expected * scales).max()
+    )
