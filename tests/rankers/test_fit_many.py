@@ -309,3 +309,37 @@ def test_a_loop_over_what_compiled_code_leaves_is_told():
     X, y, user = np.tile(np.eye(4)[:, :2], (101, 1)), np.arange(404) % 4, np.arange(404) // 4
     with pytest.warns(UserWarning, match="has fitted 101 of 101 models by a loop"):
         pg.fit_many(pg.RankRLSCV(pairs="without_ties"), X, y, by=user)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("estimator", [pg.RankRLS(), pg.PointwiseELM(random_state=0)], ids=repr)
+def test_sparse_rows_of_targets_in_any_order_of_queries(estimator, gaps):
+    X, y, _, qid, _ = rows_of_users()
+    Y = np.column_stack([y, y[::-1], y**2])
+    if gaps:
+        Y[3, 0] = Y[[5, 9], 1:] = np.nan
+    batch = pg.fit_many(estimator, csr_array(X), Y, qid=qid)
+    assert not batch.models.alone
+    for target in range(3):
+        at = np.flatnonzero(~np.isnan(Y[:, target]))
+        alone = clone(estimator).fit(X[at], Y[at, target], qid=qid[at])
+        np.testing.assert_allclose(batch.coef_[target], alone.coef_, rtol=0, atol=1e-12)
+
+
+def test_one_set_that_fails_leaves_no_other_to_a_loop():
+    X, y, user, _, _ = rows_of_users()
+    prior, graded, X_bad, key = pg.RankRLS().fit(X, y, qid=user), y.copy(), X.copy(), user[4]
+    graded[4], X_bad[4] = -1, np.nan
+    for call in (
+        lambda: pg.fit_many(pg.RankRLSCV(scoring="ndcg@5"), X, graded, by=user),
+        lambda: pg.fit_many(pg.RankRLS(), X_bad, y, by=user, prior=prior),
+        lambda: pg.fit_many(pg.RankSVM(), X_bad, y, by=user, prior=prior),
+    ):
+        with pytest.warns(FitFailedWarning, match=f"first is that of key {key}"):
+            batch = call()
+        assert not batch.models.alone and sum(error is not None for error in batch.errors_) == 1
+
+
+def test_labels_without_a_target_are_refused():
+    with pytest.raises(ValueError, match="y must have a column or more"):
+        pg.fit_many(pg.RankRLS(), np.ones((3, 2)), np.empty((3, 0)))

@@ -213,6 +213,8 @@ class DataSets:
         given = next((n for n, value in told.items() if value is not None and n != "qid"), None)
         if given is not None:
             raise ArgumentError(given, "must be None for several targets")
+        if not Y.shape[1]:
+            raise ArgumentError("y", "must have a column or more, got none")
         cls._number_ids(told, len(Y))
         gaps = np.isnan(Y)
         known: dict[bytes, list[int]] = {} if gaps.any() else {b"": list(range(Y.shape[1]))}

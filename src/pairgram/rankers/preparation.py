@@ -173,11 +173,16 @@ class Preparation:
             data = self.with_map(data)
         if self.prior is not None:
             prior = Prior.of(self.prior, whole_map(data), self.no_columns)
-            scorer = prior.of_filled(sets.names)
+            scorer, scores = prior.of_filled(sets.names), np.full(len(data.y), np.nan)
             try:
-                data = data.plus_offset(scorer.scores(data.X, data, self.n_threads))
+                scores = scorer.scores(data.X, data, self.n_threads)
             except ValueError:  # such as of rows of one set that are not finite
-                return None
+                if scipy.sparse.issparse(data.X):
+                    raise
+                known = np.flatnonzero(np.isfinite(data.X).all(axis=1))
+                finite = data.take(known)
+                scores[known] = scorer.scores(finite.X, finite, self.n_threads)
+            data = data.plus_offset(scores)
         return given._replace(data=data), prior
 
     def ways(self) -> Iterator[tuple[str | None, Preparation]]:

@@ -91,8 +91,11 @@ def _means(
         grades = (part.y >= 0) & (part.y == np.rint(part.y)) & (part.y < 64)
     graded = np.bincount(set_of[~grades], minlength=n_sets) == 0
     kinds = np.where(lists == 1, 2, 0) + (graded if scoring is None else 0)
-    for kind in np.unique(kinds).tolist():
-        own = kinds == kind
+    pending = [(kind, np.flatnonzero(kinds == kind)) for kind in np.unique(kinds).tolist()]
+    while pending:
+        kind, numbers = pending.pop()
+        own = np.zeros(n_sets, dtype=bool)
+        own[numbers] = True
         rows = np.flatnonzero(own[set_of])
         if not len(rows):
             continue
@@ -102,15 +105,16 @@ def _means(
             held = replace(held, y=metric.judged_labels(held.y, held.propensity))
             with without_row_warnings():
                 check_labels((metric,), held.y, are_all=True)
-        except ValueError:
-            continue  # fits alone tell whose labels are wrong
+        except ValueError:  # fits alone tell whose labels are wrong
+            halves = np.array_split(numbers, 2) if len(numbers) > 1 else []
+            pending += [(kind, half) for half in halves]
+            continue
         judge = Judge(held, metric, None, None, n_threads, held, None)
         given = np.nan_to_num(scores[:, rows], nan=0.0)
         values, weights, _, queries, seen = judge.values(given)
         counted = rows if seen is None else rows[seen]
         of_query = set_of[counted][queries.offsets[:-1]] if queries.order is None else None
         assert of_query is not None
-        numbers = np.flatnonzero(own)
         group_of = np.searchsorted(numbers, of_query)
         found, _ = _core.summarize(np.ascontiguousarray(values), weights, group_of, len(numbers))
         means[:, own] = ordered(found, metric)

@@ -88,14 +88,23 @@ class RowSets(NamedTuple):
             return
         (X,) = self.blocks
         ends = self.data.queries.offsets[self.bounds]
-        values = np.append(0, np.cumsum(np.diff(ends) * self.n_targets))
-        alike = bool((self.n_targets == 1).all())
+        first_label = np.append(0, np.cumsum(np.diff(ends) * self.n_targets))
         for first, last in ranges(8 * X.shape[1] * ends, limits.now.dense_block_bytes):
             data, rows = self.some(first, last)
-            labels = self.labels[rows if alike else slice(values[first], values[last])]
             bounds = self.bounds[first : last + 1] - self.bounds[first]
             counts = self.n_targets[first:last]
-            yield RowSets(data, bounds, [X[rows].toarray()], labels, counts)
+            at = np.arange(len(self.data.y))[rows]
+            if (counts > 1).any():  # whose rows stand together
+                own = np.repeat(np.arange(first, last), np.diff(ends[first : last + 1]))
+                starts = first_label[own] + (at - ends[own]) * self.n_targets[own]
+                each = np.repeat(starts, self.n_targets[own])
+                at = each + _counted_up(self.n_targets[own])
+            yield RowSets(data, bounds, [X[rows].toarray()], self.labels[at], counts)
+
+
+def _counted_up(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0, 1, ... below each of some counts, one after the other."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def one_array(parts: Sequence[Any]) -> Any:
