@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
+import pairgram as pg
 from pairgram import ELMRankCV, make_ranking
 from parts.data import RankingData
 from parts.model_selection import make_splits
@@ -36,3 +37,23 @@ def test_folds_of_short_data_alone_are_kept_and_nobody_can_change_them(set_limit
         with pytest.raises(ValueError, match="read-only"):
             test[0] = 3
     assert make_splits(3, data_of([21])) is not make_splits(3, data_of([21]))
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("model", [pg.RankRLSCV, pg.RankSVMCV])
+def test_the_table_of_queries_leaves_out_rows_of_weight_0_in_any_order(model, cv):
+    rng = np.random.default_rng(0)
+    X, y, qid = pg.make_ranking(20, (3, 9), 5, random_state=0)
+    order = rng.permutation(len(y))
+    X, y, qid = X[order], y[order], qid[order]
+    v = rng.choice([0.0, 0.5, 1.0, 2.0], len(y))
+    search = model([1.0], scoring="ndcg@3", cv=cv).fit(X, y, qid=qid, sample_weight=v)
+    table = search.per_query_
+    if cv is None:
+        assert list(table["qid"]) == [q for q in dict.fromkeys(qid) if v[qid == q].any()]
+    for q, n, weight, value in zip(
+        *(table[k] for k in ("qid", "n", "weight", "ndcg@3")), strict=True
+    ):
+        at = (qid == q) & (v > 0)
+        assert (n, weight) == (at.sum(), v[at].mean())
+        np.testing.assert_allclose(value, pg.get_metric("ndcg@3")(y[at], search.held_out_[at]))

@@ -96,7 +96,7 @@ def test_what_other_code_searches():
     rng = np.random.default_rng(2)
     X, y, qid, v = drawn(rng, 30, 4, 5)
     held = X.copy()
-    held[qid == 0, 1] *= 1e6  # the largest direction is that of one query
+    held[qid == 0, 1] *= 3e3  # the largest direction is that of one query
     sets = [
         (X, y, qid, v),
         (X, 0 * y, qid, v),
