@@ -448,3 +448,10 @@ def test_arrays_files_and_scores_make_few_models(monkeypatch, tmp_path):
     assert (scores == batch.predict(X, user)).all()
     assert np.isnan(batch.alpha_).all() and np.isnan(batch.best_score_).all()
     assert len(made) <= 3
+
+
+def test_keys_are_found_and_iterated_over_as_those_of_a_dict():
+    X, y, user = pg.make_ranking(5, 6, 3, random_state=0)
+    batch = pg.fit_many(pg.RankRLS(), X, y, by=user + 3)
+    assert list(batch) == batch.keys.tolist() == [3, 4, 5, 6, 7]
+    assert 3 in batch and 0 not in batch

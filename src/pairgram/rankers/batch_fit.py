@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from numbers import Real
@@ -30,7 +30,7 @@ from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
-from pairgram.features.base import checked, mapped, same_map
+from pairgram.features.base import checked, linear_nodes, mapped, same_map
 from pairgram.features.inputs import after_inputs
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
@@ -151,6 +151,14 @@ class BatchFit:
         if self._failed[number]:
             raise ValueError(f"key {key!r} has no model: {self.errors_[number]}")
         return self.models[number]
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a key was fitted, or tried."""
+        return key in self._numbers
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the keys, as over those of a dict."""
+        return iter(self._numbers)
 
     @cached_property
     def _failed(self) -> NDArray[np.bool_]:
@@ -311,7 +319,10 @@ class BatchFit:
         """Return the scores of some rows by models that share all but their coefficients."""
         first, coefs = self._first, self.models.coefs
         feature_map = _map_of(first)
-        scores = np.empty(len(known))
+        scores, constants = np.empty(len(known)), None
+        nodes = linear_nodes(feature_map)
+        if nodes is not None:  # fewer products, which lose fewer digits
+            feature_map, (coefs, constants) = nodes.before, nodes.fold(coefs)
         for part in blocks(len(known), block_rows(2 * coefs.shape[1])):
             at = known[part]
             H = rows[at]
@@ -322,6 +333,8 @@ class BatchFit:
                 scores[part] = np.asarray(H.multiply(own).sum(axis=1)).ravel()
             else:
                 scores[part] = np.einsum("ij,ij->i", H, own)
+            if constants is not None:
+                scores[part] += constants[of_row[at]]
         if not np.isfinite(scores).all():
             require_finite(rows[known], "X", with_row=False)
             raise ValueError("X too large: scores of its rows overflow")

@@ -113,7 +113,10 @@ class DataSets:
             hidden = {*named.values(), *index_columns(X)}
             X = select_columns(X, [name for name in frame_names if name not in hidden], "X")
         if columns["y"] is None:
-            raise ArgumentError("y", "must hold labels, or X be a list of (X, y) or (X, y, qid)")
+            kind = type(X).__name__
+            raise ArgumentError(
+                "y", f"must hold labels, or X be a list of (X, y) or (X, y, qid), got {kind} as X"
+            )
         names = None if type(X) is np.ndarray else column_names(X)
         rows = X if is_ready(X, 2) and X.flags.c_contiguous else read_rows(X, "X")
         labels = real_array(columns.pop("y"), "y")
