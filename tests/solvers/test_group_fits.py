@@ -226,3 +226,13 @@ def test_narrow_features_beside_wide_ones_keep_their_digits_where_rows_are_few()
     np.testing.assert_allclose(
         weights[0] * scales, expected * scales, rtol=0, atol=1e-9 * abs(expected * scales).max()
     )
+
+
+@pytest.mark.parametrize("n_features", [7, 60])
+def test_groups_of_many_rows(n_features):
+    problem = lists([300, 12, 200], n_features)
+    weights, states, *_ = fit_groups(problem, [0, 1, 3])
+    assert (states == SOLVED).all()
+    for found, rows in zip(weights, (rows_of(problem, 0, 1), rows_of(problem, 1, 3)), strict=True):
+        S, _ = statistics(problem.X[rows], problem.y[rows], problem.query[rows], "with_ties")
+        np.testing.assert_allclose(found, ridge(S, 0.5), rtol=1e-8, atol=1e-10)
