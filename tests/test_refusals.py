@@ -2,6 +2,8 @@
 
 import builtins
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +21,19 @@ def place_of(error):
         f"{name} {n}" for name in ("row", "column") if (n := getattr(error, name, None)) is not None
     ]
     return " ".join(words).strip()
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_file():
+    """Take the files of a table away, which another would read."""
+    folder = Path(values.FOLDER.name)
+    before = set(folder.iterdir())
+    yield
+    for path in set(folder.iterdir()) - before:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 @pytest.mark.parametrize("room", TABLES)
