@@ -455,3 +455,7 @@ def test_keys_are_found_and_iterated_over_as_those_of_a_dict():
     batch = pg.fit_many(pg.RankRLS(), X, y, by=user + 3)
     assert list(batch) == batch.keys.tolist() == [3, 4, 5, 6, 7]
     assert 3 in batch and 0 not in batch
+    days = np.datetime64("2026-01-01", "ns") + user * np.timedelta64(1, "D")
+    dated = pg.fit_many(pg.RankRLS(), X, y, by=days)
+    assert list(dated) == list(dated.keys) and all(key in dated for key in dated)
+    assert pd.Timestamp("2026-01-02") in dated and pd.Timestamp("2025-01-02") not in dated

@@ -333,6 +333,7 @@ def test_one_set_that_fails_leaves_no_other_to_a_loop():
     for call in (
         lambda: pg.fit_many(pg.RankRLSCV(scoring="ndcg@5"), X, graded, by=user),
         lambda: pg.fit_many(pg.RankRLS(), X_bad, y, by=user, prior=prior),
+        lambda: pg.fit_many(pg.RankRLS(), csr_array(X_bad), y, by=user, prior=prior),
         lambda: pg.fit_many(pg.RankSVM(), X_bad, y, by=user, prior=prior),
     ):
         with pytest.warns(FitFailedWarning, match=f"first is that of key {key}"):

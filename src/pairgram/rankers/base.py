@@ -117,7 +117,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     @classmethod
     @functools.cache  # scikit-learn reads the signature anew, which is half the time of a clone
     def _get_param_names(cls) -> list[str]:
-        return super()._get_param_names()  # type: ignore[no-any-return]
+        names: list[str] = super()._get_param_names()
+        return names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -154,11 +154,15 @@ class BatchFit:
 
     def __contains__(self, key: object) -> bool:
         """Tell whether a key was fitted, or tried."""
-        return key in self._numbers
+        try:
+            self._number_of(key)
+        except KeyError:
+            return False
+        return True
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the keys, as over those of a dict."""
-        return iter(self._numbers)
+        return iter(self.keys)
 
     @cached_property
     def _failed(self) -> NDArray[np.bool_]:

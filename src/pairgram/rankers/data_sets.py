@@ -196,7 +196,7 @@ class DataSets:
     ) -> Self:
         """Return a set for each of some arrays of rows, with its labels and ids."""
         sizes = np.fromiter(map(len, labels), np.int64, len(labels))
-        if not any(one is not None for one in ids):
+        if all(one is None for one in ids):
             queries, bounds = Queries.of_sizes(sizes), np.arange(len(sizes) + 1)
             return cls(keys, None, list(rows), list(labels), {}, queries, bounds, None, **others)
         own = [Queries.make(n, qid=one) for n, one in zip(sizes.tolist(), ids, strict=True)]
@@ -220,9 +220,12 @@ class DataSets:
             raise ArgumentError("y", "must have a column or more, got none")
         cls._number_ids(told, len(Y))
         gaps = np.isnan(Y)
-        known: dict[bytes, list[int]] = {} if gaps.any() else {b"": list(range(Y.shape[1]))}
-        for target, pattern in enumerate(np.packbits(gaps.T, axis=1) if not known else ()):
-            known.setdefault(pattern.tobytes(), []).append(target)
+        patterns = [b""] * Y.shape[1]
+        if gaps.any():
+            patterns = [pattern.tobytes() for pattern in np.packbits(gaps.T, axis=1)]
+        known: dict[bytes, list[int]] = {}
+        for target, pattern in enumerate(patterns):
+            known.setdefault(pattern, []).append(target)
         blocks, labels, ids = [], [], []
         for targets in known.values():
             some = np.flatnonzero(~gaps[:, targets[0]])

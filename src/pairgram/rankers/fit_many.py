@@ -101,10 +101,10 @@ def fit_many(
     ``scale``, constraints or a map that is fitted to rows, to rows of which a data set has at most
     2^19 feature values, zeros counted, and at most 256 rows or 256 features; for `RankSVM` 2^17
     values, 4,096 rows and 256 features. It also fits `RankRLSCV`, `PointwiseELMCV` and
-    `PairwiseELMCV` with ``cv=None``; data sets that are one query then need pairs None, or
-    "with_ties" without a prior, and columns that spread alike, within a factor of some 10,000.
-    Nodes and other drawn maps are drawn once for all. A model has the bits of a fit of its rows
-    alone; rows of a list are all float64 if one is. Other models are fitted one by one.
+    `PairwiseELMCV` with ``cv=None``, where the spreads of columns differ less than some 60,000
+    times; data sets that are one query then need pairs None, or "with_ties" without a prior. Nodes
+    and other drawn maps are drawn once for all. A model has the bits of a fit of its rows alone;
+    rows of a list are all float64 if one is. Other models are fitted one by one.
 
     Examples
     --------

@@ -177,9 +177,8 @@ class Preparation:
             try:
                 scores = scorer.scores(data.X, data, self.n_threads)
             except ValueError:  # such as of rows of one set that are not finite
-                if scipy.sparse.issparse(data.X):
-                    raise
-                known = np.flatnonzero(np.isfinite(data.X).all(axis=1))
+                with np.errstate(over="ignore", invalid="ignore"):
+                    known = np.flatnonzero(np.isfinite(data.X.sum(axis=1)))
                 finite = data.take(known)
                 scores[known] = scorer.scores(finite.X, finite, self.n_threads)
             data = data.plus_offset(scores)
@@ -428,7 +427,7 @@ class Search(NamedTuple):
             raise one_row_error()
 
 
-def one_row_error(n_rows: int = 1) -> ValueError:
+def one_row_error() -> ValueError:
     """Return the error of a search with one row."""
     return ValueError("a search holds rows out, so X must have two or more, got 1 sample")
 

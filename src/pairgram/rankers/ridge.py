@@ -272,7 +272,7 @@ class RidgeSpec(LeastSquares):
         shared |= {"prior_": None if prior is None else prior.kept, "_column_sums": None}
         states, own["form_"] = (np.repeat(values, given.n_targets) for values in (states, forms))
         reasons: dict[int, Callable[[int], Exception]]
-        reasons = {NO_PAIRS: partial(no_pairs, settings), ONE_ROW: one_row_error}
+        reasons = {NO_PAIRS: partial(no_pairs, settings), ONE_ROW: lambda _: one_row_error()}
         return FittedSets(coefs, own, shared | sets.told_of_fits, states, reasons)
 
     @property

@@ -88,33 +88,24 @@ class RowSets(NamedTuple):
             return
         (X,) = self.blocks
         ends = self.data.queries.offsets[self.bounds]
-        first_label = np.append(0, np.cumsum(np.diff(ends) * self.n_targets))
+        n_labels = np.repeat(self.n_targets, np.diff(ends))  # of every row
+        first_label = np.cumsum(n_labels) - n_labels
         for first, last in ranges(8 * X.shape[1] * ends, limits.now.dense_block_bytes):
             data, rows = self.some(first, last)
             bounds = self.bounds[first : last + 1] - self.bounds[first]
+            own, end = n_labels[rows], np.cumsum(n_labels[rows])
+            at = np.repeat(first_label[rows] - (end - own), own) + np.arange(own.sum())
             counts = self.n_targets[first:last]
-            at = np.arange(len(self.data.y))[rows]
-            if (counts > 1).any():  # whose rows stand together
-                own = np.repeat(np.arange(first, last), np.diff(ends[first : last + 1]))
-                starts = first_label[own] + (at - ends[own]) * self.n_targets[own]
-                each = np.repeat(starts, self.n_targets[own])
-                at = each + _counted_up(self.n_targets[own])
             yield RowSets(data, bounds, [X[rows].toarray()], self.labels[at], counts)
-
-
-def _counted_up(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return 0, 1, ... below each of some counts, one after the other."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def one_array(parts: Sequence[Any]) -> Any:
     """Return arrays or CSR matrices one after the other; a single one as it is."""
-    if len(parts) == 1:
-        return parts[0]
+    first, *others = parts
+    if not others:
+        return first
     return (
-        scipy.sparse.vstack(parts, "csr")
-        if scipy.sparse.issparse(parts[0])
-        else np.concatenate(parts)
+        scipy.sparse.vstack(parts, "csr") if scipy.sparse.issparse(first) else np.concatenate(parts)
     )
 
 
