@@ -931,8 +931,7 @@ def predicted(
         if hasattr(model, "named_steps") and hasattr(model[-1], "best_estimator_"):
             rows, search = model[:-1].transform(X), model[-1]
             return predicted(search, rows, **named)
-    scores: NDArray[Any] = model.predict(X, **named)
-    return scores
+    return model.predict(X, **named)
 
 
 def judged(
@@ -993,7 +992,7 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False)
     ValueError
         If there is no value, the array is not one-dimensional, or a value is not as described.
     """
-    values: Vector = real_array(alphas, name)
+    values = real_array(alphas, name)
     if values.ndim != 1 or values.size == 0:
         raise ArgumentError(name, f"must be a non-empty 1-d array, got shape {values.shape}")
     bad = ~(np.isfinite(values) & ((values >= 0) if zero else (values > 0)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from pairgram._support import limits
-from pairgram._support.checks import warn_caller
+from pairgram._support.checks import Vector, warn_caller
 from pairgram._support.parameters import OF_DISTANCES
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
         _warn_of_spreads(X, names, "nodes that are not linear")
 
 
-def narrow_loss(squares: NDArray[np.float64], alpha: float = 0.0) -> float:
+def narrow_loss(squares: Vector, alpha: float = 0.0) -> float:
     """Return what share of its narrowest column an eigendecomposition of a system loses.
 
     The columns have these sums of squares, (n_features,), of which those of 0 do not count.
@@ -212,12 +212,12 @@ def narrow_loss(squares: NDArray[np.float64], alpha: float = 0.0) -> float:
         return float(eps * len(squares) * varying.max(initial=0.0) / narrowest)
 
 
-def loses_narrow(squares: NDArray[np.float64]) -> bool:
+def loses_narrow(squares: Vector) -> bool:
     """Tell whether a path loses columns; the number of columns, a bound's factor, is no reason."""
     return narrow_loss(squares) > LOST * len(squares)
 
 
-def warn_of_narrow_columns(squares: NDArray[np.float64], names: Any) -> None:
+def warn_of_narrow_columns(squares: Vector, names: Any) -> None:
     """Warn if a path loses narrow columns, with these sums of squares, beside wide ones."""
     if loses_narrow(squares):
         columns = np.argmax(squares), np.argmin(np.where(squares > 0, squares, np.inf))
@@ -249,13 +249,13 @@ def sample_of(X: Matrix) -> Any:
     return X if n_rows <= size else X[np.linspace(0, n_rows - 1, size).astype(np.int64)]
 
 
-def _spreads(X: Matrix) -> NDArray[np.float64]:
+def _spreads(X: Matrix) -> Vector:
     """Return the standard deviation of every column of a sample."""
     rows = sample_of(X)
     with np.errstate(over="ignore", invalid="ignore"):
         if scipy.sparse.issparse(rows):
-            return np.asarray(np.sqrt(mean_variance_axis(rows.astype(np.float64), axis=0)[1]))
-        return np.asarray(rows.std(axis=0, dtype=np.float64))
+            return np.sqrt(mean_variance_axis(rows.astype(np.float64), axis=0)[1])
+        return rows.std(axis=0, dtype=np.float64)
 
 
 def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:

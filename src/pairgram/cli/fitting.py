@@ -264,7 +264,7 @@ def train(
         if valid_path is None
         else name_of(valid_path)
     )
-    report: dict[str, Any] = {
+    report = {
         "model": model,
         "params": chosen(search),
         "metric": search.scoring_.name,

@@ -72,7 +72,7 @@ def _model(file: Path, top: int) -> dict[str, Any]:
     model, steps = _ranker_of(loaded)
     own = model.get_params(deep=False)
     parameters = {name: value for name, value in own.items() if name != "n_threads"}
-    report: dict[str, Any] = {
+    report = {
         **({"steps": steps} if steps else {}),
         "parameters": parameters,
         "n_features": opt.width_of(loaded),

@@ -203,11 +203,11 @@ def fuse(
         opt.check_output(save_model, *inputs, option="--save-model")
     runs = [opt.load_run(Path(file)) for file in files]
     judged = None if qrels is None else opt.load_qrels(qrels)
-    how: Any = method if model is None else opt.load_model_file(model)
+    how = method if model is None else opt.load_model_file(model)
     names = [] if model is None else list(getattr(how, "feature_names_in_", ()))
     if names and len(names) != len(runs):
         raise ValueError(f"--model fuses {len(names)} runs ({', '.join(names)}), got {len(runs)}")
-    given: Any = dict(zip(names, runs, strict=True)) if names else runs
+    given = dict(zip(names, runs, strict=True)) if names else runs
     fused = pairgram.fuse(given, judged, how, n_threads=threads)
     lines = run_lines(**fused.run, tag="pairgram")
     if save_model is not None:
@@ -343,7 +343,7 @@ def write_table(output: Path, columns: dict[str, Any]) -> None:
         strict=True,
     )
     lines: list[str] = []
-    text: Any = SimpleNamespace(write=lines.append)  # of every row alone
+    text = SimpleNamespace(write=lines.append)  # of every row alone
     end = "\r\n"  # text with one of these is quoted
     separator = "," if ".csv" in output.name.lower() else "\t"
     csv.writer(text, delimiter=separator, lineterminator=end).writerows([tuple(columns), *rows])
@@ -501,9 +501,7 @@ def _of_table(
         columns.require(file, table, True)
         table = watch(table)
         with one_query_meant():
-            found: Any = pairgram.evaluate(
-                wanted, table, loaded, per_query=by_query, n_threads=threads
-            )
+            found = pairgram.evaluate(wanted, table, loaded, per_query=by_query, n_threads=threads)
         survey = table.survey()
     ids = plain_ids(found["qid"]) if "qid" in found else [ALL_ROWS]
     values = found | {"qid": ids} if by_query else {}
@@ -519,7 +517,7 @@ def _of_values(
     from pairgram.data.queries import Queries, one_query_meant, plain_ids
 
     with one_query_meant():  # a note has already been given
-        found: Any = pairgram.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
+        found = pairgram.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
     means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
     queries = Queries.make(len(y), qid=qid)
     ids = [ALL_ROWS] if queries.ids is None else plain_ids(queries.ids)

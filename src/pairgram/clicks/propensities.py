@@ -74,7 +74,7 @@ class Propensities(NamedTuple):
             row = int(np.argmax(wrong))
             text = f"must have a propensity, got position {place[row]} in {{place}}"
             raise ArgumentError("position", text, row=row)
-        return np.asarray(known[np.where(place > 0, at, len(self.position))])
+        return known[np.where(place > 0, at, len(self.position))]
 
 
 def estimate_propensities(
@@ -369,7 +369,7 @@ class _Cells(NamedTuple):
                 step /= 2
             logs = logs + step
             gradient, hessian, value = found
-        return np.asarray(logs - logs[0])
+        return logs - logs[0]
 
     def errors(self, logs: Vector) -> Vector:
         """Return standard errors over queries: the limit of drawing these many times."""
@@ -439,7 +439,7 @@ class _Rows:
         def mean_of(values: Vector) -> Vector:
             sums = np.bincount(column, weight * values, minlength=n_positions)
             weights = np.bincount(column, weight, minlength=n_positions)
-            return np.asarray(sums / np.maximum(weights, 1e-300))
+            return sums / np.maximum(weights, 1e-300)
 
         looks = np.clip(mean_of(self.clicks), SMALLEST, None)
         looks = looks / looks.max() * (1 - SMALLEST)
@@ -462,7 +462,7 @@ class _Rows:
                 f"propensity by {change:.1e} of itself",
                 UserWarning,
             )
-        return np.asarray(np.log(looks / looks[0]))
+        return np.log(looks / looks[0])
 
     def errors(self, logs: Vector) -> Vector:
         """Return NaN: the last step does not tell how uncertain the regression is."""
@@ -474,4 +474,4 @@ def _logistic_step(X: Vector, target: Vector, weight: Vector, coef: Vector) -> V
     good = expit(X @ coef)
     curvature = weight * np.maximum(good * (1 - good), 1e-4)
     hessian = X.T @ (curvature[:, None] * X) + 1e-6 * weight.sum() * np.eye(X.shape[1])
-    return np.asarray(coef + np.linalg.solve(hessian, X.T @ (weight * (target - good))))
+    return coef + np.linalg.solve(hessian, X.T @ (weight * (target - good)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector
@@ -11,7 +11,7 @@ from pairgram._support.checks import ArgumentError, Rows, Vector
 
 def check_propensities(
     propensity: ArrayLike, clicks: Vector, *, needs_click: bool = True
-) -> NDArray[np.float64]:
+) -> Vector:
     """Return what clicks are divided by: the propensities of clicked rows, and 1 for all others.
 
     Raises
@@ -20,7 +20,7 @@ def check_propensities(
         If there is a negative click, or none at all where one is needed, if the shape is wrong, or
         if a propensity is not as `wrong_click` wants it. The message names the row.
     """
-    values: NDArray[np.float64] = real_array(propensity, "propensity")
+    values = real_array(propensity, "propensity")
     if values.shape != clicks.shape:
         raise ArgumentError(
             "propensity",
@@ -86,4 +86,4 @@ def click_targets(clicks: Vector, weights: Vector, query: Rows, n_queries: int) 
     shares = np.divide(clicks, degrees, out=np.zeros_like(clicks), where=degrees > 0)
     pull = total(weights * clicks * shares)
     scale = np.divide(clicked, pull, out=np.zeros_like(pull), where=pull > 0)
-    return np.asarray(scale[query] * shares)
+    return scale[query] * shares

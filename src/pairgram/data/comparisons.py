@@ -59,8 +59,8 @@ class Differences:
             n_bytes = 8.0 * self.shape[0] * self.shape[1]
             what = f"{self.shape[0]} differences of {self.shape[1]} features, dense,"
             machine.require(what, n_bytes, "take smaller groups, or fewer features")
-            return np.asarray((self.H[self.first] - self.H[self.second]).toarray())
-        found: Vector = self.H[self.first]
+            return (self.H[self.first] - self.H[self.second]).toarray()
+        found = self.H[self.first]
         found -= self.H[self.second]
         return found
 
@@ -99,7 +99,7 @@ class ComparedRows(RankingData):
         Items with equal features have equal scores, so that their difference is exactly 0.
         """
         of_items = score_features(self.X.H, coefs, n_threads)
-        return np.asarray(of_items[..., self.X.first[rows]] - of_items[..., self.X.second[rows]])
+        return of_items[..., self.X.first[rows]] - of_items[..., self.X.second[rows]]
 
     @cached_property
     def comparisons(self) -> _core.Comparisons:
@@ -143,7 +143,7 @@ class ComparedRows(RankingData):
         H = self.X.H
         has_entry = np.bincount(H.indices, H.data != 0, minlength=H.shape[1]) > 0
         vanishing = has_entry & (size < np.finfo(np.float64).tiny)
-        return np.asarray((diagonal > NOISE * size) | vanishing)
+        return (diagonal > NOISE * size) | vanishing
 
     def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
         """Return (the sums over [X, y], Σ W); every comparison counts as a query.
@@ -249,7 +249,7 @@ def connected(n_items: int, first: Rows, second: Rows) -> Rows:
     """Return for every item the first of those that comparisons connect with it, (n_items,)."""
     links = scipy.sparse.csr_array((np.ones(len(first), bool), (first, second)), (n_items, n_items))
     _, group = connected_components(links, directed=False)
-    return np.asarray(np.unique(group, return_index=True)[1][group])
+    return np.unique(group, return_index=True)[1][group]
 
 
 def compared(data: RankingData, H: Matrix) -> ComparedRows:
@@ -280,7 +280,7 @@ def _in_double(data: RankingData, H: Matrix) -> Any:
     if not scipy.sparse.issparse(H):
         return np.require(H, np.float64, ["C", "A"])
     many = H.nnz > limits.now.dense_share * H.shape[0] * H.shape[1]
-    rows: Any = scipy.sparse.csr_array(H, dtype=np.float64)
+    rows = scipy.sparse.csr_array(H, dtype=np.float64)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

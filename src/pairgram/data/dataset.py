@@ -73,7 +73,7 @@ class Block(NamedTuple):
     rows: NDArray[np.int64] | slice
     problem: _core.RankingProblem
     X: Any
-    targets: NDArray[np.float64]
+    targets: Vector
     node_map: Any
 
 
@@ -133,17 +133,17 @@ class RankingData:
     """
 
     X: Any
-    y: NDArray[np.float64]
+    y: Vector
     queries: Queries
-    row_weights: NDArray[np.float64] | None = None
-    query_weights: NDArray[np.float64] | None = None
+    row_weights: Vector | None = None
+    query_weights: Vector | None = None
     feature_map: Any = None
-    offset: NDArray[np.float64] | None = None
+    offset: Vector | None = None
     applied: Any = None
     names: NDArray[Any] | None = None
     group_of: Rows | None = None
     preferences: Preferences | None = None
-    propensity: NDArray[np.float64] | None = None
+    propensity: Vector | None = None
 
     @classmethod
     def make(
@@ -160,7 +160,7 @@ class RankingData:
         """Check and delimit rows that come straight from a caller."""
         X, labels = read_labelled(X, y)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        named: Any = weights | {"propensity": propensity}
+        named = weights | {"propensity": propensity}
         return cls.delimit(X, labels, qid, group, **named, needs_click=False)  # of a day or a user
 
     @classmethod
@@ -225,7 +225,7 @@ class RankingData:
         return n_outputs(self.feature_map, self.X)
 
     @property
-    def v(self) -> NDArray[np.float64]:
+    def v(self) -> Vector:
         """The row weights, (n_rows,); ones if none were given."""
         return np.ones(len(self.y)) if self.row_weights is None else self.row_weights
 
@@ -235,13 +235,13 @@ class RankingData:
         return output_dtype(self.feature_map, self.X.dtype)
 
     @property
-    def query_weight_of_rows(self) -> NDArray[np.float64]:
+    def query_weight_of_rows(self) -> Vector:
         """For every row, the weight of its query, (n_rows,); ones if none were given."""
         if self.query_weights is None:
             return np.ones(len(self.y))
         return self.query_weights[self.queries.index()]
 
-    def target(self, settings: PairSettings) -> NDArray[np.float64]:
+    def target(self, settings: PairSettings) -> Vector:
         """Return what is fitted, the targets less the offset, (n_rows,). It may be y itself."""
         targets = self.label_targets(settings)
         return targets if self.offset is None else targets - self.offset
@@ -267,7 +267,7 @@ class RankingData:
         rows, queries = _in_range(self.row_weights), _in_range(self.query_weights)
         return replace(self, row_weights=rows, query_weights=queries)
 
-    def plus_offset(self, scores: NDArray[np.float64]) -> RankingData:
+    def plus_offset(self, scores: Vector) -> RankingData:
         """Return the data with scores, (n_rows,), that are added to their offset."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
 
@@ -307,7 +307,7 @@ class RankingData:
         count_varying(self, settings.pairs is None, counted, numbers)
         return numbers[:-1] > 0
 
-    def targets(self, settings: PairSettings, *, constant: bool = False) -> NDArray[np.float64]:
+    def targets(self, settings: PairSettings, *, constant: bool = False) -> Vector:
         """Return the targets, (n_rows, 1), with a column of ones before them if `constant`."""
         targets = self.target(settings)
         return np.column_stack([np.ones(len(targets)), targets] if constant else [targets])
@@ -515,7 +515,7 @@ class RankingData:
     def problem(
         self,
         settings: PairSettings,
-        levels: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        levels: tuple[Vector, Vector] | None = None,
     ) -> _core.RankingProblem:
         """Return the compiled problem of the rows, which holds all but their features.
 
@@ -658,7 +658,7 @@ def _in_range(weights: Vector | None) -> Vector | None:
     return np.ldexp(weights, -(exponent + exponent % 2))
 
 
-def check_offset(offset: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+def check_offset(offset: ArrayLike, n_rows: int) -> Vector:
     """Return the offsets of rows as float64; a ValueError says what is wrong with them."""
     values = real_array(offset, "offset")
     if values.shape != (n_rows,):
@@ -726,11 +726,11 @@ HEAVY = 2.0**10
 def heaviest_of(group: NDArray[np.int64], weight: NDArray[Any]) -> NDArray[np.int64]:
     """Return the row of the largest weight of every group that has rows, by ascending groups."""
     order = np.lexsort((weight, group))
-    return np.asarray(order[np.diff(group[order], append=-1) != 0])
+    return order[np.diff(group[order], append=-1) != 0]
 
 
 def less_shared(
-    rows: Sparse, group: NDArray[np.int64], weight: NDArray[np.float64], *, heavy: bool = False
+    rows: Sparse, group: NDArray[np.int64], weight: Vector, *, heavy: bool = False
 ) -> Any:
     """Return CSR rows that have the same differences within groups, but smaller values.
 

@@ -266,7 +266,7 @@ def mix(z: Hashes) -> Hashes:
     z = z + np.uint64(0x9E3779B97F4A7C15)  # NumPy's arrays add modulo 2^64
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    return z ^ (z >> np.uint64(31))
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +303,7 @@ class IdSet:
 
         Over many steps this takes O(log n) time for each hash.
         """
-        runs: list[Hashes] = list(self.runs)
+        runs = list(self.runs)
         for run in other.runs:
             runs.append(run)
             while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import PairsName, Scope, Target, Weighting, check_parameters
 
-Omega = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+Omega = Callable[[Vector, Vector], Vector]
 Pairs = PairsName | Omega | None
 
 OMEGAS: dict[str, Omega] = {
@@ -95,7 +94,7 @@ class PairSettings:
         of_queries = 2 * _inverse(weight)
         return {"pairs": weight, "documents": ones, "queries": of_queries}[self.weighting]
 
-    def targets(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def targets(self, y: Vector) -> Vector:
         """Return the targets whose differences are fitted: labels, or gains 2^y − 1."""
         if self.target == "label":
             return y
@@ -104,11 +103,9 @@ class PairSettings:
         if (row := not_finite(gains)) is not None:
             text = f"{{argument}}='gain' is 2^y - 1, too large for label {y[row]} in {{place}}"
             raise ArgumentError("target", text, row=row)
-        return np.asarray(gains)
+        return gains
 
-    def levels(
-        self, y: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    def levels(self, y: Vector) -> tuple[Vector, Vector] | None:
         """Return the distinct labels (K,) and ω of their pairs (K, K), or None if not needed.
 
         They are needed for every ω other than "with_ties", "without_ties" and "clicks".

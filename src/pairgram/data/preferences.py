@@ -304,7 +304,7 @@ class Preferences:
 
     def differences(self, scores: Vector) -> Vector:
         """Return the score of each winner less that of its loser: (..., n_pairs)."""
-        return np.asarray(scores[..., self.winner] - scores[..., self.loser])
+        return scores[..., self.winner] - scores[..., self.loser]
 
     def require_rows(self, n_rows: int) -> None:
         """Raise a ValueError if a row number is not one of so many rows; the message names it."""
@@ -401,7 +401,7 @@ def _pairs_in_order(low: Vector, high: Vector, queries: Queries) -> tuple[Rows, 
 def _consecutive(begins: Rows, counts: Rows) -> Rows:
     """Return so many consecutive numbers from each beginning, one list after the other."""
     before = np.cumsum(counts) - counts
-    return np.asarray(np.arange(counts.sum()) + np.repeat(begins - before, counts))
+    return np.arange(counts.sum()) + np.repeat(begins - before, counts)
 
 
 def _row_numbers(values: ArrayLike, name: str) -> Rows:

@@ -74,7 +74,7 @@ def _marks(X: Any, n_threads: int | None) -> Vector:
     if not scipy.sparse.issparse(X):
         return _core.score_rows(X, vector, resolve_n_threads(n_threads))
     ordered = X if X.has_sorted_indices else X.sorted_indices()  # all sums are in one order
-    return np.asarray(ordered @ vector)
+    return ordered @ vector
 
 
 @lru_cache(maxsize=16)
@@ -314,7 +314,7 @@ class Queries:
         """Return values of rows (n_rows, …), reordered so that rows of a query stand together."""
         return values if self.order is None else values[self.order]
 
-    def per_query(self, values: ArrayLike, name: str) -> NDArray[np.float64]:
+    def per_query(self, values: ArrayLike, name: str) -> Vector:
         """Return the value of every query, given values of rows that are constant within queries.
 
         Raises
@@ -373,7 +373,7 @@ class Queries:
         return f"#{query}" if self.ids is None else repr(_plain(self.ids[query]))
 
 
-def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float64]:
+def check_weights(values: ArrayLike, n_rows: int, name: str) -> Vector:
     """Return `values` as float64 (n_rows,), after checking that all are finite and ≥ 0.
 
     A scalar stands for every row. Subnormal values become 0.
@@ -383,7 +383,7 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> NDArray[np.float
     ValueError
         If the shape or a value is wrong. The message has `name` and the row.
     """
-    weights: NDArray[np.float64] = real_array(values, name)
+    weights = real_array(values, name)
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):

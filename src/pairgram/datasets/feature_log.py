@@ -158,7 +158,7 @@ def read_feature_log(
         what = "a document" if judged is None else "a document that is judged"
         raise ValueError(f"the log must have {what}, found none: are ids those of the qrels?")
     names = list(dict.fromkeys(name for *_, found in rows for name in found))
-    columns: dict[str, NDArray[Any]] = {
+    columns = {
         "qid": object_array([row[0] for row in rows]),
         "docno": object_array([row[1] for row in rows]),
         "position": np.array([row[2] for row in rows], np.int64),

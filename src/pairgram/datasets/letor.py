@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import checked_sparse, real_array
-from pairgram._support.checks import not_finite
+from pairgram._support.checks import Vector, not_finite
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.queries import Queries, as_ids
@@ -154,7 +154,7 @@ class LetorError(ValueError):
         return cls(name, int(line), f"{text}(", width, ")")
 
 
-Loaded = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
+Loaded = tuple[Any, Vector, NDArray[Any] | None]
 
 
 @overload
@@ -178,7 +178,7 @@ def load_letor(
     zero_based: bool = ...,
     comments: Literal[True],
     n_threads: int | None = ...,
-) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, list[str]]: ...
+) -> tuple[Any, Vector, NDArray[Any] | None, list[str]]: ...
 def load_letor(
     path: str | os.PathLike[str],
     *,
@@ -400,7 +400,7 @@ def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
 
 
 def _ids(parser: Any) -> NDArray[Any] | None:
-    ids: NDArray[np.int64] | None = parser.ids()
+    ids = parser.ids()
     named = parser.named_ids()
     if ids is None or not named:
         return ids
@@ -436,7 +436,7 @@ def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
     if not memory.fits(more):
         raise refused
     try:
-        return parser.take_dense()  # type: ignore[no-any-return]
+        return parser.take_dense()
     except MemoryError:
         raise refused from None
 
@@ -536,13 +536,13 @@ def _matrix(
     X: Any, zero_based: bool
 ) -> tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.int64] | None]:
     """Return X as (values, None, None) or, if sparse, as canonical CSR (data, indptr, indices)."""
-    is_sparse: bool = sp.issparse(X)  # a plain bool, because the type guard does not know shapes
+    is_sparse = sp.issparse(X)  # a plain bool, because the type guard does not know shapes
     if not is_sparse:
         dense = real_array(X, "X", keep_float32=True)
         _check_shape(dense.shape)
         return dense, None, None
     _check_shape(X.shape)
-    csr: Any = sp.csr_array(checked_sparse(X, "X"))
+    csr = sp.csr_array(checked_sparse(X, "X"))
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
@@ -660,7 +660,7 @@ class LetorData(NamedTuple):
     """
 
     X: Any
-    y: NDArray[np.float64]
+    y: Vector
     qid: NDArray[Any] | None
 
     def __repr__(self) -> str:
@@ -834,7 +834,7 @@ def _widened(X: Sparse, n_features: int) -> Any:
     n_rows, n_own = X.shape
     if n_own == n_features:
         return X
-    is_sparse: bool = sp.issparse(X)  # a plain bool, because the type guard does not cover arrays
+    is_sparse = sp.issparse(X)  # a plain bool, because the type guard does not cover arrays
     if is_sparse:
         return sp.csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
     wide = np.zeros((n_rows, n_features), dtype=X.dtype)
@@ -845,7 +845,7 @@ def _widened(X: Sparse, n_features: int) -> Any:
 def _stacked(parts: list[LetorData]) -> LetorData:
     matrices = [part.X for part in parts]
     sparse = sp.issparse(matrices[0])
-    X: Any = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
+    X = sp.vstack(matrices, format="csr") if sparse else np.concatenate(matrices)
     qids = [part.qid for part in parts if part.qid is not None]
     if any(qid.dtype == object for qid in qids):
         qids = [as_text_ids(qid) for qid in qids]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._support.checks import Vector
 from pairgram._support.parameters import check_at_least_zero, check_size
 
 # The share of labels below each fifth of the label range, as in the web search data sets.
@@ -24,7 +25,7 @@ def make_ranking(
     noise: float = 1.0,
     query_effect: float = 0.5,
     random_state: int | np.random.RandomState | np.random.Generator | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+) -> tuple[Vector, Vector, NDArray[np.int64]]:
     """Make data like those of web search: features are correlated, and high labels are rare.
 
     Parameters
@@ -141,7 +142,7 @@ def _draw_sizes(
     return low + np.floor(draws * (high - low + 1)).astype(np.int64)
 
 
-def _standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standardised(values: Vector) -> Vector:
     spread = values.std()
-    centred: NDArray[np.float64] = values - values.mean()
+    centred = values - values.mean()
     return centred / spread if spread > 0 else centred

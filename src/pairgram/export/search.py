@@ -664,7 +664,7 @@ def to_vespa(
         ]
     )
     kind = VespaProfile if form.lists is None else VespaListProfile
-    profile: VespaProfile = kind(text).named(form.names, form.texts)
+    profile = kind(text).named(form.names, form.texts)
     profile.onnx, profile.template = file, template
     return profile
 

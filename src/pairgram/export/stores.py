@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pairgram.export.form import Form, Vector
+from pairgram.export.form import Form
 from pairgram.features.formulas import Affine, Column, Curve, Lookup, Piecewise, Steps, Value
 
 Definition = dict[str, Any]
@@ -252,7 +252,7 @@ def of_features(
         replace(part, matrix=mix.T @ part.matrix, bias=part.bias + constants @ part.matrix)
         for part in form.hidden
     )
-    weights: Vector = form.weights @ mix
+    weights = form.weights @ mix
     made = replace(
         form,
         names=tuple(features.names),

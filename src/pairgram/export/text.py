@@ -352,7 +352,7 @@ def to_sql(
     if dialect == "sqlite":
         language = replace(language, least="MIN", greatest="MAX")
     text = expression(form, columns, language, gaps, wide)
-    exported: SqlExpression = SqlExpression(text).named(form.names, form.texts)
+    exported = SqlExpression(text).named(form.names, form.texts)
     exported.dialect = dialect
     return exported
 

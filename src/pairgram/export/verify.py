@@ -370,7 +370,7 @@ def _scores(exported: Any, X: Vector, queries: Queries) -> Vector:
 
 def _filled(column: Vector) -> Vector:
     """Return a column with 0 for missing numbers, and the empty text for missing text."""
-    gap: Any = "" if column.dtype.kind == "O" else 0.0
+    gap = "" if column.dtype.kind == "O" else 0.0
     return np.where(is_missing(column), gap, column).astype(column.dtype)
 
 
@@ -414,19 +414,17 @@ def _in_solr(definition: Mapping[str, Any], field: Callable[[str], Vector]) -> V
         name, of, rest = _matched(r"\{!func\}if\(exists\((.*?)\),(ln\(sum|sqrt)\((.*)", params["q"])
         function = {"ln(sum": np.log1p, "sqrt": np.sqrt}[of]
         assert rest == (f"{name},1)),0)" if of == "ln(sum" else f"{name}),0)")
-        return np.asarray(function(_filled(field(name))))
+        return function(_filled(field(name)))
     (query,) = params["fq"]
     if query.startswith("{!term"):
         name, text = _matched(r"\{!term f=([^}]*)\}(.*)", query)
-        return np.asarray(field(name) == text)
+        return field(name) == text
     if query.startswith("*:*"):
         (name,) = _matched(r"\*:\* -(.*):\[\* TO \*\]", query)
         return is_missing(field(name))
     name, low, high = _matched(r"(.*):\[(.*) TO (.*)\]", query)
     x = field(name)
-    return np.asarray(
-        (x >= np.float32(low)) & ((high == "*") | (x <= np.float32(high.replace("*", "0"))))
-    )
+    return (x >= np.float32(low)) & ((high == "*") | (x <= np.float32(high.replace("*", "0"))))
 
 
 def _matched(pattern: str, text: str) -> tuple[str, ...]:
@@ -448,15 +446,15 @@ def _in_plugin(definition: Mapping[str, Any], field: Callable[[str], Vector]) ->
         }
         x = field(factor["field"])
         x = np.where(is_missing(x), np.float32(factor["missing"]), x)
-        return np.asarray(functions[factor["modifier"]](x))
+        return functions[factor["modifier"]](x)
     ((kind, found),) = query["filter"].items()
     if kind == "bool":
         return is_missing(field(found["must_not"]["exists"]["field"]))
     ((name, value),) = found.items()
     x = field(name)
     if kind == "range":
-        return np.asarray(x >= np.float32(value["gte"]))
-    return np.asarray(x == (value if isinstance(value, str) else np.float32(value)))
+        return x >= np.float32(value["gte"])
+    return x == (value if isinstance(value, str) else np.float32(value))
 
 
 def _of_solr(body: SolrModel, columns: Columns) -> Vector:
@@ -481,7 +479,7 @@ def _of_solr(body: SolrModel, columns: Columns) -> Vector:
         matrix = np.asarray(layer["matrix"], np.float32)
         bias = np.asarray(layer["bias"], np.float32)
         values = _activated(layer["activation"], values @ matrix.T + bias)
-    return np.asarray(values[:, 0])
+    return values[:, 0]
 
 
 def _activated(name: str, values: Vector) -> Vector:
@@ -531,7 +529,7 @@ def _of_onnx(file: bytes, columns: Columns) -> Vector:
         one.name: np.column_stack(texts if one.type == "tensor(string)" else numbers)
         for one in session.get_inputs()
     }
-    return np.asarray(session.run(None, given)[0][:, 0])
+    return session.run(None, given)[0][:, 0]
 
 
 # Text of Vespa's, or the place of a column.
@@ -560,7 +558,7 @@ def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     }
     given = [column if j in asked else _filled(column) for j, column in enumerate(columns)]
     given = [x if x.dtype.kind == "O" else x.astype(np.float64) for x in given]
-    return np.asarray(_evaluated(tree, given) + np.zeros(len(given[0])))
+    return _evaluated(tree, given) + np.zeros(len(given[0]))
 
 
 OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
@@ -572,7 +570,7 @@ def _normalized(x: Vector) -> Vector:
     found = x[np.isfinite(x)]
     low, high = (found.min(), found.max()) if len(found) else (0.0, 0.0)
     scale, middle = (1 / (high - low), (low + high) * 0.5) if high > low else (0.0, 0.0)
-    return np.asarray(0.5 + scale * (x - middle))
+    return 0.5 + scale * (x - middle)
 
 
 def _reciprocal_ranks(x: Vector, offset: float) -> Vector:

@@ -117,7 +117,7 @@ class RowScorer:
         for node_map, coef in self.parts:
             scores = _part_of_scores(node_map, coef, X, threads)
             total = scores if total is None else total + scores
-        return np.asarray(total + self.offset if self.offset else total)
+        return total + self.offset if self.offset else total
 
 
 def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vector:
@@ -138,7 +138,7 @@ def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vect
 def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vector:
     if node_map is None:
         return _core.score_rows(X, coef, n_threads)
-    return np.asarray(node_map.score(X, coef, n_threads))
+    return node_map.score(X, coef, n_threads)
 
 
 def dense(X: Matrix) -> NDArray[Any]:
@@ -243,8 +243,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return the type of the features, given the type of the rows."""
-        own: np.dtype[Any] = np.dtype(dtype)
-        return own
+        return np.dtype(dtype)
 
     @property
     def _is_compiled(self) -> bool:
@@ -369,18 +368,18 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
         """Return the features of dense rows that have been checked."""
-        return np.asarray(self._node_map(X.dtype).map(X, n_threads))
+        return self._node_map(X.dtype).map(X, n_threads)
 
-    def _rounding(self, X: Matrix) -> NDArray[np.float64]:
+    def _rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
         H = self._features(self._checked(X))
         with np.errstate(over="ignore"):
             size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
-        return np.asarray(64 * np.finfo(H.dtype).eps * size)
+        return 64 * np.finfo(H.dtype).eps * size
 
     def _saved_parameters(self) -> dict[str, Any]:
         """Return the current parameters, as a model file holds them."""
-        parameters: dict[str, Any] = self.get_params(deep=False)
+        parameters = self.get_params(deep=False)
         if not isinstance(parameters["random_state"], Integral):
             parameters["random_state"] = None
         return parameters
@@ -431,7 +430,7 @@ def mapped(feature_map: Transformer, X: Matrix) -> NDArray[Any]:
         If they are not a 2-d array of real numbers with a row for each row of X and at least one
         column.
     """
-    H: Matrix = feature_map.transform(X)
+    H = feature_map.transform(X)
     if scipy.sparse.issparse(H):
         H = checked_sparse(H, "what feature_map makes").toarray()
     if not (type(H) is np.ndarray and H.dtype.kind in "biuf"):
@@ -490,8 +489,7 @@ def n_outputs(feature_map: Transformer, X: Matrix) -> int:
 def output_dtype(feature_map: Any, dtype: DTypeLike) -> np.dtype[Any]:
     """Return the type of the features, given the type of the rows."""
     ours = isinstance(feature_map, FeatureMap)
-    found: np.dtype[Any] = feature_map._output_dtype(dtype) if ours else np.dtype(dtype)
-    return found
+    return feature_map._output_dtype(dtype) if ours else np.dtype(dtype)
 
 
 def set_threads(feature_map: Transformer | None, n_threads: int | None) -> None:
@@ -510,7 +508,7 @@ def features_of(feature_map: Transformer, X: Matrix) -> NDArray[Any]:
     return feature_map._features(X) if is_known(feature_map) else mapped(feature_map, X)
 
 
-def rounding_of(feature_map: FeatureMap, X: Matrix) -> NDArray[np.float64]:
+def rounding_of(feature_map: FeatureMap, X: Matrix) -> Vector:
     """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
     return feature_map._rounding(X)
 
@@ -638,8 +636,7 @@ def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None
 
 
 def _class_of(kind: str) -> type[FeatureMap]:
-    found: type[FeatureMap] = getattr(import_module(MAPS[kind]), kind)
-    return found
+    return getattr(import_module(MAPS[kind]), kind)
 
 
 def kind_of_map(kind: str) -> Kind:

@@ -37,7 +37,7 @@ def column_numbers(
                 parameter, f"must name columns of X, of n_features={n_features}, got {columns}"
             )
         return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
-    listed: Any = [columns] if isinstance(columns, str) or not np.iterable(columns) else columns
+    listed = [columns] if isinstance(columns, str) or not np.iterable(columns) else columns
     places = {} if names is None else {name: place for place, name in enumerate(names)}
     found = []
     for column in listed:

@@ -199,7 +199,7 @@ class Cross(FeatureMap):
         return Terms(weights, products=(Products(self.left_, self.right_, rows[1:]),))
 
     def _node_map(self, dtype: DTypeLike) -> Any:
-        kind: Any = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
+        kind = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
         sides = (node_map_of(one, dtype) for one in (self.left_map_, self.right_map_))
         columns = self.kept_, self.left_, self.right_
         return kind.cross(self.n_features_in_, *columns, *sides)

@@ -25,7 +25,7 @@ FLOAT32_SHARE = 8 * 2.0**-24
 def is_missing(x: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which values are missing: NaN and, among objects, None and what has no equality."""
     if x.dtype.kind != "O":
-        return np.asarray(np.isnan(x))
+        return np.isnan(x)
     # NA of pandas is equal to nothing, and has no truth either.
     return np.array([v is None or not isinstance(v == v, (bool, np.bool_)) or v != v for v in x])
 
@@ -114,7 +114,7 @@ class OfSource(Column):
         # What is missing counts 0 in most engines, and what 0 makes is taken away again.
         x = np.where(gaps, 0.0, x)
         found = self.known_size(x)
-        return np.asarray(np.where(gaps, found + abs(np.nan_to_num(self.fill)), found))
+        return np.where(gaps, found + abs(np.nan_to_num(self.fill)), found)
 
     @abstractmethod
     def known(self, x: NDArray[Any]) -> Vector:
@@ -142,11 +142,11 @@ class Affine(OfSource):
 
     def known(self, x: NDArray[Any]) -> Vector:
         """Return the values for values of the source."""
-        return np.asarray(self.factor * x + self.offset)
+        return self.factor * x + self.offset
 
     def known_size(self, x: NDArray[Any]) -> Vector:
         """Return the size of what is rounded for values of the source."""
-        return np.asarray(np.abs(self.factor * x) + abs(self.offset))
+        return np.abs(self.factor * x) + abs(self.offset)
 
     @property
     def is_plain(self) -> bool:
@@ -174,14 +174,14 @@ class Piecewise(OfSource):
 
     def known(self, x: NDArray[Any]) -> Vector:
         """Return the values for values of the source."""
-        return np.asarray(np.interp(x, self.knots, self.values))
+        return np.interp(x, self.knots, self.values)
 
     def known_size(self, x: NDArray[Any]) -> Vector:
         """Return the size of what is rounded for values of the source."""
         # Knots that are close in float32 make the function jump: by no more than it rises nearby.
         reach = FLOAT32_SHARE * np.abs(x)
         change = np.abs(self.known(x + reach) - self.known(x - reach))
-        return np.asarray(np.abs(self.known(x)) + change / FLOAT32_SHARE)
+        return np.abs(self.known(x)) + change / FLOAT32_SHARE
 
     def scaled(self, factor: float, offset: float) -> Column:
         """Return ``factor · column + offset``."""
@@ -217,7 +217,7 @@ class Lookup(OfSource):
 
     def known_size(self, x: NDArray[Any]) -> Vector:
         """Return the size of what is rounded for values of the source."""
-        return np.asarray(np.abs(self.known(x) - self.other) + abs(self.other))
+        return np.abs(self.known(x) - self.other) + abs(self.other)
 
     def mapped(self, function: Callable[[float], float], what: str) -> Column:
         """Return a function of the column."""
@@ -260,14 +260,14 @@ class Steps(OfSource):
 
     def known(self, x: NDArray[Any]) -> Vector:
         """Return the values for values of the source."""
-        return np.asarray(self.values[np.searchsorted(self.edges, x, side="right")])
+        return self.values[np.searchsorted(self.edges, x, side="right")]
 
     def known_size(self, x: NDArray[Any]) -> Vector:
         """Return the size of what is rounded for values of the source."""
         # A value at an edge is rounded as the edge is, and others may be rounded beyond one.
         reach = np.where(np.isin(x, self.edges), 0.0, FLOAT32_SHARE * np.abs(x))
         change = np.abs(self.known(x + reach) - self.known(x - reach))
-        return np.asarray(np.abs(self.values).max() + change / FLOAT32_SHARE)
+        return np.abs(self.values).max() + change / FLOAT32_SHARE
 
     def mapped(self, function: Callable[[float], float], what: str) -> Column:
         """Return a function of the column."""
@@ -312,9 +312,7 @@ class Curve(OfSource):
     def known(self, x: NDArray[Any]) -> Vector:
         """Return the values for values of the source."""
         with np.errstate(all="ignore"):
-            return np.asarray(
-                self.factor * CURVES[self.name].of(self.inner * x + self.shift) + self.offset
-            )
+            return self.factor * CURVES[self.name].of(self.inner * x + self.shift) + self.offset
 
     def known_size(self, x: NDArray[Any]) -> Vector:
         """Return the size of what is rounded for values of the source."""
@@ -324,7 +322,7 @@ class Curve(OfSource):
             found = np.abs(kind.of(inner)) + kind.slope(inner) * entering
         # A value for which there is none has no size: that of 0 where a value is missing.
         found = np.where(np.isfinite(found), found, 0.0)
-        return np.asarray(abs(self.factor) * found + abs(self.offset))
+        return abs(self.factor) * found + abs(self.offset)
 
     def scaled(self, factor: float, offset: float) -> Column:
         """Return ``factor · column + offset``."""
@@ -368,7 +366,7 @@ class Product(Column):
     def size(self, rows: Rows) -> Vector:
         """Return the size of what is rounded on the way to the values."""
         sizes = self.left.size(rows) * self.right.size(rows)
-        return np.asarray(2 * abs(self.factor) * sizes + abs(self.offset))
+        return 2 * abs(self.factor) * sizes + abs(self.offset)
 
     def scaled(self, factor: float, offset: float) -> Column:
         """Return ``factor · column + offset``."""
@@ -539,17 +537,17 @@ class Hidden:
         """Return the nodes of columns (n_rows, n_columns)."""
         if self.activation == "gaussian":
             squares = ((C[:, :, None] - self.matrix) ** 2).sum(axis=1)
-            return np.asarray(ACTIVATIONS["gaussian"].of(self.bias * squares))
+            return ACTIVATIONS["gaussian"].of(self.bias * squares)
         Z = C @ self.matrix + self.bias
-        return np.asarray(ACTIVATIONS[self.activation].of(Z))
+        return ACTIVATIONS[self.activation].of(Z)
 
     def change(self, C: Vector, sizes: Vector) -> Vector:
         """Return how much the nodes change at most if columns C change by these sizes."""
         if self.activation == "gaussian":
             fastest = np.sqrt(2 * self.bias / math.e)
-            return np.asarray(fastest * np.linalg.norm(sizes, axis=1)[:, None])
+            return fastest * np.linalg.norm(sizes, axis=1)[:, None]
         steepest = ACTIVATIONS[self.activation].slope
-        return np.asarray(steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias)))
+        return steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias))
 
 
 @dataclass(frozen=True, eq=False)
@@ -574,12 +572,12 @@ class Products:
 
     def values(self, C: Vector) -> Vector:
         """Return a term for every right column, (n_rows, n_right), of columns C."""
-        return np.asarray(C[:, self.right] * (C[:, self.left] @ self.matrix))
+        return C[:, self.right] * (C[:, self.left] @ self.matrix)
 
     def change(self, C: Vector, sizes: Vector) -> Vector:
         """Return how much the terms change at most if columns C change by these sizes."""
         of_left = sizes[:, self.left] @ np.abs(self.matrix)
-        return np.asarray(2 * sizes[:, self.right] * of_left)
+        return 2 * sizes[:, self.right] * of_left
 
 
 @dataclass(frozen=True, eq=False)
@@ -673,7 +671,7 @@ class _Categories:
         (unknown,) = np.nonzero(codes == -2)
         if len(unknown):
             codes[unknown[is_missing(x[unknown])]] = -1
-        return np.asarray(self.values[codes])
+        return self.values[codes]
 
 
 class _Products:
@@ -686,7 +684,7 @@ class _Products:
 
     def of(self, rows: Rows, values: Vector) -> Vector:
         found = values[:, self.left] * values[:, self.right]
-        return np.asarray(self.factors * found + self.offsets)
+        return self.factors * found + self.offsets
 
 
 class _Alone:

@@ -172,7 +172,7 @@ class RowInputs(FittedInputs):
 
     def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
         """Return the compiled map of rows of a dtype to the columns, and by `then` to features."""
-        make: Any = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
+        make = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
         return make.after_columns(self.columns(), then)
 
     def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
@@ -472,7 +472,7 @@ class ListInputs(FittedInputs):
 def _rounding_of(H: NDArray[Any], n_errors: int) -> Vector:
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
-    return np.asarray(n_errors * np.finfo(H.dtype).eps * size)
+    return n_errors * np.finfo(H.dtype).eps * size
 
 
 def restore_inputs(kind: str, arrays: dict[str, NDArray[Any]], n_inputs: int) -> FittedInputs:
@@ -496,8 +496,7 @@ NEAREST = 1e-6
 
 def check_inputs(kind: object) -> str | None:
     """Return the kind of inputs, or None. It is a ValueError if the word is unknown."""
-    name: str | None = check("inputs", kind)
-    return name
+    return check("inputs", kind)
 
 
 def require_zeros(kind: str, X: Matrix) -> None:
@@ -765,7 +764,7 @@ class InputMap(FeatureMap):
     def _require_finite_row(self, X: Matrix, row: int) -> None:
         require_finite_row(self.feature_map, self.inputs.values(X), row)
 
-    def _rounding(self, X: Matrix) -> NDArray[np.float64]:
+    def _rounding(self, X: Matrix) -> Vector:
         if scipy.sparse.issparse(X):
             X = X.toarray()
         if self.feature_map is None:
@@ -838,8 +837,7 @@ def fit_after(
     if inputs is not None:  # a map that only draws needs no more than one row
         X = inputs.values(X[:1] if feature_map._draws_only else X)
         names = inputs.names(names)
-    fitted: FeatureMap = after_inputs(inputs, feature_map._fit_checked(X, names))
-    return fitted
+    return after_inputs(inputs, feature_map._fit_checked(X, names))
 
 
 def shows_not_finite(feature_map: Transformer | None) -> bool:

@@ -60,7 +60,7 @@ def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> 
     given = {name for name in of_rows if name in arrays}
     bits = settings["bits"]
     dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
-    wanted: set[str] = dense & given or {"map_indices", "map_indptr", *values}
+    wanted = dense & given or {"map_indices", "map_indptr", *values}
     if settings["kernel"] == "precomputed":
         require(not given, "a precomputed kernel must have no support rows")
         require(rows == features, f"shape must be square, got {settings['shape']}")
@@ -249,11 +249,11 @@ class KernelMap(FeatureMap):
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
-        settings: dict[str, Any] = {**asdict(self._given), "n_threads": self.n_threads}
+        settings = {**asdict(self._given), "n_threads": self.n_threads}
         settings["kernel"] = settings.pop("name")
         settings["shape"] = list(self._shape)
-        arrays: dict[str, NDArray[Any]] = {"map_support": self.support_}
-        rows: Any = self.support_rows_
+        arrays = {"map_support": self.support_}
+        rows = self.support_rows_
         settings |= {"rows_dtype": None, "bits": False}
         if rows is not None:
             packed = _packed(rows)
@@ -313,7 +313,7 @@ def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> NDArray[Any]:
 
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
     """Return a fitted map with another gamma that shares the training rows."""
-    other: KernelMap = copy(kernel_map).set_params(gamma=gamma)
+    other = copy(kernel_map).set_params(gamma=gamma)
     of_rows = kernel_map.support_rows_, kernel_map._shape, kernel_map.support_
     return other._set(replace(kernel_map._given, gamma=gamma), *of_rows)
 

@@ -99,10 +99,10 @@ class Kernel:
         """Return k(x, x) for every row x of a dense block."""
         if self.name in AT_MOST_ONE:
             return np.ones(len(block))
-        squares: Vector = np.einsum("ij,ij->i", block, block)
+        squares = np.einsum("ij,ij->i", block, block)
         if self.name == "linear":
             return squares
-        return np.asarray((self.gamma * squares + self.coef0) ** self.degree)
+        return (self.gamma * squares + self.coef0) ** self.degree
 
     def change(self, sizes: Vector) -> Vector:
         """Return how much a kernel value changes, about, if columns change by these sizes."""
@@ -112,7 +112,7 @@ class Kernel:
             steepest = self.gamma * sizes.sum(axis=1)
         else:  # both kinds of shares are at most 1, and powers are scored by their own size
             steepest = np.ones(len(sizes))
-        return np.asarray(steepest)
+        return steepest
 
 
 class Tiles:
@@ -127,7 +127,7 @@ class Tiles:
         # A shift changes no distances.
         self.shift = mean_without_gaps(Z) if kernel.name == "rbf" else None
 
-    def __call__(self, x: Matrix, z: Matrix, diagonal: slice | None) -> NDArray[np.float64]:
+    def __call__(self, x: Matrix, z: Matrix, diagonal: slice | None) -> Vector:
         """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
         x, z = (less(rows, self.shift) for rows in (x, z))
         name = self.kernel.name
@@ -142,7 +142,7 @@ class Tiles:
             if name == "polynomial":
                 K *= self.kernel.gamma
                 K += self.kernel.coef0
-                return np.asarray(np.power(K, self.kernel.degree, out=K))
+                return np.power(K, self.kernel.degree, out=K)
             if name == "linear":
                 return K
             sums = _squares(x)[:, None] + _squares(z)
@@ -156,7 +156,7 @@ class Tiles:
             return _exp_of(sums, -self.kernel.gamma)
 
 
-def mean_without_gaps(rows: Matrix) -> NDArray[np.float64]:
+def mean_without_gaps(rows: Matrix) -> Vector:
     """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
     mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
     if not scipy.sparse.issparse(rows):
@@ -165,7 +165,7 @@ def mean_without_gaps(rows: Matrix) -> NDArray[np.float64]:
     return np.where(entries == rows.shape[0], mean, 0.0)
 
 
-def less(rows: Matrix, shift: NDArray[np.float64] | None) -> Any:
+def less(rows: Matrix, shift: Vector | None) -> Any:
     """Return the rows in float64, less a shift."""
     rows = rows.astype(np.float64, copy=False)
     if shift is None or not shift.any():
@@ -176,14 +176,14 @@ def less(rows: Matrix, shift: NDArray[np.float64] | None) -> Any:
     return rows - shift
 
 
-def _dots(x: Matrix, z: Matrix, steady: bool) -> NDArray[np.float64]:
+def _dots(x: Matrix, z: Matrix, steady: bool) -> Vector:
     if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
         return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
     K = x @ z.T
     return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
 
 
-def _manhattan(x: Matrix, z: Matrix) -> NDArray[np.float64]:
+def _manhattan(x: Matrix, z: Matrix) -> Vector:
     """Return ``‖x − z‖₁``.
 
     Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
@@ -191,12 +191,12 @@ def _manhattan(x: Matrix, z: Matrix) -> NDArray[np.float64]:
     if scipy.sparse.issparse(x) and scipy.sparse.issparse(z):
         entries = (x.shape[0] + z.shape[0]) * x.shape[1]
         if 20 * (x.nnz + z.nnz) < entries:
-            return np.asarray(manhattan_distances(_narrow(x), _narrow(z)))
+            return manhattan_distances(_narrow(x), _narrow(z))
     x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
-    return np.asarray(cdist(x, z, "cityblock"))
+    return cdist(x, z, "cityblock")
 
 
-def _minmax(x: Matrix, z: Matrix) -> NDArray[np.float64]:
+def _minmax(x: Matrix, z: Matrix) -> Vector:
     """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
 
     For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
@@ -208,14 +208,14 @@ def _minmax(x: Matrix, z: Matrix) -> NDArray[np.float64]:
         sizes = of_x[:, None] + of_z
         distances = manhattan_distances(_narrow(x), _narrow(z))
         K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
-        return np.asarray(np.divide(K, unions, out=np.ones_like(K), where=unions != 0))
+        return np.divide(K, unions, out=np.ones_like(K), where=unions != 0)
     x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
     weights, size = np.ascontiguousarray(z.T), len(z)
     nodes = _core.NodeMap64(weights, sizes_in_order(z), None, [(0, size, "linear")], minmax=True)
     return nodes.map(np.ascontiguousarray(x), 1)
 
 
-def sizes_in_order(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def sizes_in_order(rows: Vector) -> Vector:
     """Return ``‖x‖₁`` of every row, added from left to right as in compiled code."""
     return np.array([np.cumsum(np.abs(row))[-1] for row in rows])
 
@@ -226,13 +226,13 @@ def _narrow(rows: Any) -> Any:
     return scipy.sparse.csr_array(parts, shape=rows.shape)
 
 
-def _squares(rows: Matrix) -> NDArray[np.float64]:
+def _squares(rows: Matrix) -> Vector:
     if scipy.sparse.issparse(rows):
         return np.asarray(rows.power(2).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    return np.einsum("ij,ij->i", rows, rows)
 
 
-def _exp_of(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+def _exp_of(values: Vector, factor: float) -> Vector:
     values = np.ascontiguousarray(values)
     values *= factor
     _core.apply_activation("exp", values)

@@ -384,7 +384,7 @@ default="rbf"
         with single_threaded_blas:
             K = kernel_values(self._kernel, X, self.components_, 1)
         size = np.abs(self.whitening_)
-        terms: Vector = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
+        terms = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
         if X.dtype == np.float32 and self._kernel.at_most_one:
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms

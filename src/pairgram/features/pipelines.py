@@ -54,7 +54,7 @@ class PipelineScorer:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.n_features_in_, self.feature_names_in_, columns = columns_before(pipeline.steps)
-        ranker: Any = pipeline.steps[-1][1].row_scorer()
+        ranker = pipeline.steps[-1][1].row_scorer()
         self.reads_lists = ranker.reads_lists
         self._ranker, self._coef, self._constant = ranker, None, 0.0
         # Of all columns, also of those whose weight is 0.

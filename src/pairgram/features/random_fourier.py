@@ -183,4 +183,4 @@ def _orthogonal(rng: Draws, shape: tuple[int, int]) -> Vector:
         q, r = np.linalg.qr(rng.normal(size=size))
         groups.append(q * np.where(np.diag(r) < 0, -1.0, 1.0))  # uniform among rotations
     lengths = np.sqrt(rng.chisquare(n_features, n_components))
-    return np.asarray(np.hstack(groups) * lengths)
+    return np.hstack(groups) * lengths

@@ -243,7 +243,7 @@ class RandomNodes(FeatureMap):
     def _linear_parts(self, dtype: DTypeLike) -> Any:
         """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""
         weights, bias = self.weights_, self.bias_
-        square: NDArray[np.float64] | None = None
+        square: Vector | None = None
         if any(kind == "gaussian" for _, _, kind in self._segments):
             weights, bias, square = weights.copy(), bias.copy(), np.zeros_like(bias)
             for begin, end, kind in self._segments:
@@ -357,11 +357,11 @@ def check_range(name: str, value: Any) -> tuple[float, float]:
 
 def _drawn(
     rng: Draws, distribution: str, bounds: tuple[float, float], shape: tuple[int, ...]
-) -> NDArray[np.float64]:
+) -> Vector:
     low, high = bounds
     if distribution == "uniform":
-        return np.asarray(rng.uniform(low, high, shape))
-    return np.asarray(rng.normal((low + high) / 2, (high - low) / 2, shape))
+        return rng.uniform(low, high, shape)
+    return rng.normal((low + high) / 2, (high - low) / 2, shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,7 +386,7 @@ class ReducedNodes:
         bits of one do not depend on the others, as those of BLAS do.
         """
         few = np.einsum("ij,jk->ik", coefs, self._back)
-        return np.asarray(np.einsum("ij,jk->ik", few, self._many))
+        return np.einsum("ij,jk->ik", few, self._many)
 
 
 def reduce_nodes(feature_map: RandomNodes, *, constant: bool) -> ReducedNodes | None:

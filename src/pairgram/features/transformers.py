@@ -166,7 +166,7 @@ def _powers(step: BaseEstimator, columns: list[Column], place: str) -> list[Colu
                 f"{place}: PolynomialFeatures(degree={step.degree}) cannot be exported: "
                 "engines are given products of two columns, so fit with degree=2"
             )
-        bias: list[Column] = [constant(1.0)]
+        bias = [constant(1.0)]
         two = len(factors) == 2
         made.append(Product(factors[0], factors[1]) if two else (factors or bias)[0])
     return made
@@ -181,7 +181,7 @@ def _chain(step: BaseEstimator, columns: list[Column], place: str) -> list[Colum
 
 def _of_columns(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Apply transformers to some columns each."""
-    places: dict[str, list[int]] = step._transformer_to_input_indices
+    places = step._transformer_to_input_indices
     made: list[Column] = []
     weights = step.transformer_weights or {}
     for name, part, _ in step.transformers_:

@@ -195,7 +195,7 @@ def _foreign(head: bytes, name: str, kinds: tuple[str, ...] | None) -> ValueErro
 def written_by(path: str | os.PathLike[str]) -> str | None:
     """Return the version of the package that wrote a file, or None if the file does not say."""
     with safetensors.safe_open(path, framework="numpy") as file:
-        version: str | None = (file.metadata() or {}).get("version")
+        version = (file.metadata() or {}).get("version")
     return version
 
 

@@ -13,14 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import permutation_test, t as student, ttest_ind
 
 from pairgram._support.arrays import object_array, real_array
+from pairgram._support.checks import Vector
 from pairgram._support.parameters import check_size, check_text
 from pairgram._support.tabled import Table, rows_of, text_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, is_loss, listed_metrics
 from pairgram.metrics.runs import evaluate_run
-
-Values = NDArray[np.float64]
 
 # This many signs or counts of resampled queries are held at a time: 32 MiB.
 _BLOCK = 1 << 22
@@ -32,7 +31,7 @@ _LONGEST_EXACT = 18
 _ROUNDING = 1e-12
 
 
-def t_test(differences: Values) -> Values:
+def t_test(differences: Vector) -> Vector:
     """Return two-sided p-values of the paired t test, shape (n_columns,).
 
     They are 1 if all differences are 0, 0 if they are equal but not 0, and NaN for less than two.
@@ -47,15 +46,15 @@ def t_test(differences: Values) -> Values:
         # The mean of equal differences has a rounding error, which is no deviation.
         equal = squares <= n * (_ROUNDING * means) ** 2
         statistic = np.where(equal, np.inf, np.abs(means) / np.sqrt(squares / (n - 1) / n))
-        p: Values = 2 * student.sf(statistic, n - 1)
+        p = 2 * student.sf(statistic, n - 1)
     p[(filled == 0).all(axis=0)] = 1.0
     p[n < 2] = np.nan
     return p
 
 
 def randomization_test(
-    differences: Values, n_permutations: int, rng: np.random.Generator
-) -> Values:
+    differences: Vector, n_permutations: int, rng: np.random.Generator
+) -> Vector:
     """Return two-sided p-values of the paired randomisation test, shape (n_columns,).
 
     Under the null hypothesis the two systems could be exchanged in any query, so every difference
@@ -90,17 +89,16 @@ def randomization_test(
     return p
 
 
-def _as_extreme(bits: NDArray[Any], differences: Values) -> Values:
+def _as_extreme(bits: NDArray[Any], differences: Vector) -> Vector:
     """Return how many rows of signs make sums of at least the size of the plain ones."""
     total = differences.sum(axis=0)
     # With the sign -1 where the bit is 0: twice the sum of those with bit 1, minus all.
     sums = np.abs(2 * (bits.astype(np.float64) @ differences) - total)
     margin = _ROUNDING * np.abs(differences).sum(axis=0)
-    counts: Values = (sums >= np.abs(total) - margin).sum(axis=0).astype(np.float64)
-    return counts
+    return (sums >= np.abs(total) - margin).sum(axis=0).astype(np.float64)
 
 
-def holm(p: Values) -> Values:
+def holm(p: Vector) -> Vector:
     """Return p-values corrected for their number by Holm's step-down method; NaN stays NaN.
 
     References
@@ -116,7 +114,7 @@ def holm(p: Values) -> Values:
     return corrected
 
 
-def two_sample_test(one: Values, other: Values, n_permutations: int, seed: int | None) -> float:
+def two_sample_test(one: Vector, other: Vector, n_permutations: int, seed: int | None) -> float:
     """Return the two-sided p-value of the permutation test of two means of different queries.
 
     Under the null hypothesis any query could have been in either sample. All ways to part the
@@ -137,7 +135,7 @@ def two_sample_test(one: Values, other: Values, n_permutations: int, seed: int |
     return float(found.pvalue)
 
 
-def bootstrap_means(values: Values, n_resamples: int, rng: np.random.Generator) -> Values:
+def bootstrap_means(values: Vector, n_resamples: int, rng: np.random.Generator) -> Vector:
     """Return the means of columns in bootstrap samples, (n_resamples, n_columns).
 
     Queries are drawn with replacement, the same ones for all columns. A mean is NaN if the sample
@@ -160,7 +158,7 @@ def bootstrap_means(values: Values, n_resamples: int, rng: np.random.Generator) 
     return means
 
 
-def percentile_intervals(means: Values, confidence: float) -> tuple[Values, Values]:
+def percentile_intervals(means: Vector, confidence: float) -> tuple[Vector, Vector]:
     """Return the ends of the percentile intervals of bootstrap means; NaN for a column without."""
     tail = (1 - confidence) / 2
     low = np.full(means.shape[1], np.nan)
@@ -173,7 +171,7 @@ def percentile_intervals(means: Values, confidence: float) -> tuple[Values, Valu
 
 _ORDER = "; the order is compare(y, qid, scores, metrics)"
 _ORDER_OF_RUNS = "; the order is compare_runs(qrels, runs, metrics)"
-# Values that differ by rounding alone are ties.
+# Vector that differ by rounding alone are ties.
 _TIE = 1e-12
 
 
@@ -228,7 +226,7 @@ class Comparison:
     differences: Table
     changed: Table
     qid: NDArray[Any]
-    values: dict[str, dict[str, NDArray[np.float64]]] = field(repr=False)
+    values: dict[str, dict[str, Vector]] = field(repr=False)
     confidence: float = 0.95
     losses: frozenset[str] = frozenset()
 
@@ -497,7 +495,7 @@ def compare_runs(
         )
     names = _checked_names(runs, "runs", f", each with its run{_ORDER_OF_RUNS}")
     listed = listed_metrics(metrics, _ORDER_OF_RUNS)
-    values: dict[str, dict[str, NDArray[np.float64]]] = {}
+    values: dict[str, dict[str, Vector]] = {}
     ids: list[Any] = []
     for name in names:
         found = evaluate_run(
@@ -536,7 +534,7 @@ def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") ->
 
 def _comparison(
     ids: list[Any],
-    values: dict[str, dict[str, NDArray[np.float64]]],
+    values: dict[str, dict[str, Vector]],
     *,
     are_paired: bool = True,
     baseline: str | None,
@@ -613,7 +611,7 @@ def _comparison(
     return Comparison(means, differences, changed, qid, values, confidence, losses)
 
 
-def _differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def _differences(one: Vector, other: Vector) -> Vector:
     """Return the differences of values in every query, 0 where they are rounding errors."""
     sizes = np.maximum(np.abs(one), np.abs(other))
     least = min(1.0, np.fmax.reduce(sizes, initial=0.0))  # errors may have the unit of tiny labels
@@ -621,21 +619,21 @@ def _differences(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArra
     return np.where(tied, 0.0, one - other)
 
 
-def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _means(values: Vector) -> Vector:
     """Return the means of columns, with the bits of `evaluate`."""
     return Metric.mean(np.ascontiguousarray(values.T))
 
 
-def _by_metric(p: NDArray[np.float64], n_pairs: int) -> NDArray[np.float64]:
+def _by_metric(p: Vector, n_pairs: int) -> Vector:
     """Return p-values that are corrected for the number of pairs of every metric."""
     return np.concatenate([holm(own) for own in p.reshape(-1, n_pairs)])
 
 
 def _changed(
     qid: NDArray[Any],
-    values: dict[str, dict[str, NDArray[np.float64]]],
+    values: dict[str, dict[str, Vector]],
     of_pair: list[tuple[str, str, str]],
-    paired: NDArray[np.float64],
+    paired: Vector,
     n_changed: int,
 ) -> Table:
     """Return the table of the queries with the largest differences of every pair."""

@@ -24,7 +24,7 @@ def _accuracy(margin: Vector, difference: Vector) -> Vector:
 
 
 def _squared_error(margin: Vector, difference: Vector) -> Vector:
-    return np.asarray((margin - difference) ** 2)
+    return (margin - difference) ** 2
 
 
 def _log_loss(margin: Vector, difference: Vector) -> Vector:

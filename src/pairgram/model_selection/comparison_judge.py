@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -336,7 +336,7 @@ def _own_columns(X: Matrix, preferences: Preferences) -> bool:
 def _varying(X: Matrix, asked: NDArray[np.bool_]) -> tuple[Rows, Rows]:
     """Return the rows and the columns of the entries other than 0 in the columns asked for."""
     if scipy.sparse.issparse(X):
-        entries: Any = X.tocoo()
+        entries = X.tocoo()
         kept = asked[entries.col] & (entries.data != 0)
         return entries.row[kept], entries.col[kept]
     numbers = np.flatnonzero(asked)

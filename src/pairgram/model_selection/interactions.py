@@ -243,7 +243,7 @@ def _among(values: Rows, ascending: Rows) -> NDArray[np.bool_]:
     if not len(ascending):
         return np.zeros(len(values), bool)
     at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return np.asarray(ascending[at] == values)
+    return ascending[at] == values
 
 
 def _repeated(pairs: Rows) -> NDArray[np.bool_]:
@@ -282,7 +282,7 @@ def _round(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Dr
     marks = users * (length + 1) + begins - (sums[:-1] - before[users])
     at = np.searchsorted(marks, owner * (length + 1) + point, side="right")
     point += sums[at] - before[owner]
-    return np.asarray(point if ends is None else np.searchsorted(ends, point, side="right"))
+    return point if ends is None else np.searchsorted(ends, point, side="right")
 
 
 class LastOut(NamedTuple):

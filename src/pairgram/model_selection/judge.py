@@ -476,7 +476,7 @@ def deviations_of(splits: Vector) -> Vector:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
         squares = np.where(known, splits - mean, 0.0) ** 2
-        return np.asarray(np.sqrt(squares.sum(axis=0) / n_known))
+        return np.sqrt(squares.sum(axis=0) / n_known)
 
 
 def _sums(
@@ -664,7 +664,7 @@ def search_results(
 
 def column_of(values: Sequence[Any]) -> NDArray[np.object_]:
     """Return objects as an array of shape (n_values,), even if they are sequences themselves."""
-    column: NDArray[np.object_] = np.empty(len(values), dtype=object)
+    column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
 

@@ -328,7 +328,7 @@ def _standard_errors(
     if size < 2 or None in rows:
         return unknown
     deviations = np.asarray(results["std_test_score"], np.float64)[np.array(rows, np.int64)]
-    return np.asarray(deviations / size**0.5)
+    return deviations / size**0.5
 
 
 def _equal(first: object, second: object) -> bool:

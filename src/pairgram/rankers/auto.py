@@ -109,7 +109,7 @@ class TrialsSpec(Spec):
             cv = held_by_default(n_held, len(data.y), not task.iterates)
         splits = None if compares or cv is None else make_splits(cv, data)
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
-        common: dict[str, Any] = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
+        common = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
         common |= {
             "missing": self.rows.missing,
             "cv": cv if compares else splits and list(splits),
@@ -261,7 +261,7 @@ class _Course:
             return
         lead, error = _lead(mean, best)
         seconds = time.perf_counter() - began
-        inputs: Any = None if mean.inputs_ is None else mean.inputs_.kind
+        inputs = None if mean.inputs_ is None else mean.inputs_.kind
         trial = replace(trial, inputs=inputs)
         self.table.add(trial, "tried", expected, mean, seconds, (lead, error), deviation)
         self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
@@ -401,7 +401,7 @@ class AutoRanker(LinearSearch):
 
     def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return the contents of a file of the best model; `load_model` reads it as one."""
-        best: RankRLSCV = self.best_estimator_
+        best = self.best_estimator_
         return best._contents()
 
 

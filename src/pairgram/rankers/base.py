@@ -117,8 +117,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     @classmethod
     @functools.cache  # scikit-learn reads the signature anew, which is half the time of a clone
     def _get_param_names(cls) -> list[str]:
-        names: list[str] = super()._get_param_names()
-        return names
+        return super()._get_param_names()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -87,12 +87,12 @@ class Space:
         """Return the squared lengths of rows, less their mean, (n_rows,)."""
         K = kernel_among(self.feature_map, self.rows[rows], self.rows[rows])
         with_mean = K.mean(axis=1)
-        return np.asarray(K.diagonal() - 2 * with_mean + with_mean.mean())
+        return K.diagonal() - 2 * with_mean + with_mean.mean()
 
 
 def posterior_of(model: BaseEstimator) -> Posterior:
     """Return the posterior of a model, or say how to get one."""
-    found: Posterior | None = getattr(model, "posterior_", None)
+    found = getattr(model, "posterior_", None)
     if found is None:
         name = type(model).__name__
         known = "keep_covariance" in model._get_param_names()
@@ -282,7 +282,7 @@ def _told_apart(
     Z = posterior.rooted(H)
     explained = np.einsum("ij,ij->i", Z, Z)
     of_kernel = posterior.shares is not None
-    squares: Vector = space.squares(rows) if of_kernel else np.einsum("ij,ij->i", H, H)
+    squares = space.squares(rows) if of_kernel else np.einsum("ij,ij->i", H, H)
     # What differs by less than this differs by rounding.
     least = 1e-12 * np.abs(scores).max()
     ends = np.empty((len(rows), 2), np.int64)
@@ -321,7 +321,7 @@ class Certain:
 
     predict: Callable[..., Any]
 
-    def std_of_differences(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
+    def std_of_differences(self, Xa: RowsLike, Xb: RowsLike) -> Vector:
         """Return how sure the model is of differences of scores, as standard deviations.
 
         Parameters
@@ -354,7 +354,7 @@ class Certain:
         check_is_fitted(self)
         return deviations_of_differences(self, Xa, Xb)
 
-    def probability_above(self, Xa: RowsLike, Xb: RowsLike) -> NDArray[np.float64]:
+    def probability_above(self, Xa: RowsLike, Xb: RowsLike) -> Vector:
         """Return how probable it is, given the labels, that a row has the higher score.
 
         Parameters

@@ -71,7 +71,7 @@ class Fusion:
         return f"<Fusion of {len(self.names)} runs, {len(self.run['docno'])} rows>"
 
     @property
-    def weights(self) -> dict[str, NDArray[np.float64]] | None:
+    def weights(self) -> dict[str, Vector] | None:
         """The weights of every run, for a search engine; None if `model` is not linear.
 
         ``run`` has the names of the runs. ``score`` has the weights of scores that are scaled to 0
@@ -255,7 +255,7 @@ class _Rows:
     queries: list[str]
     begins: NDArray[np.int64]
     documents: list[str]
-    scores: NDArray[np.float64]
+    scores: Vector
     query: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -334,8 +334,7 @@ Function = Callable[[_Rows, int | None], Vector]
 
 def _total(columns: Vector) -> Vector:
     """Return the sums of rows, which have the same bits for columns in any order."""
-    total: Vector = np.sort(columns, axis=1).sum(axis=1)
-    return total
+    return np.sort(columns, axis=1).sum(axis=1)
 
 
 def _rrf(rows: _Rows, n_threads: int | None) -> Vector:

@@ -89,7 +89,7 @@ def _as_skops(part: object, what: str) -> bytes:
     """Return the bytes that skops writes of a pipeline or of a step; `what` is for messages."""
     skops = _skops()
     try:
-        data: bytes = skops.dumps(part, compression=ZIP_DEFLATED)
+        data = skops.dumps(part, compression=ZIP_DEFLATED)
     except RecursionError:  # a step that has metadata requests, which have the step
         part = copy.deepcopy(part)
         _name_owners(part)
@@ -260,7 +260,7 @@ def restore_model(
     estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
         settings["feature_map"] = feature_map
-    model: LinearRanker = estimator(**settings)
+    model = estimator(**settings)
     model.coef_, model.feature_map_ = arrays["coef_"], feature_map
     if "variances" in arrays:
         sums = arrays["variances"], arrays["covariances"], 1.0

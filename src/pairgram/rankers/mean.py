@@ -54,7 +54,7 @@ def mean_of_columns(
     spreads = np.array([_spread(scores, judge.scored) for scores in held_out])
     shares = np.divide(spreads[0], spreads, out=np.zeros(len(spreads)), where=spreads > 0)
     shares /= len(members)
-    kinds: set[str | None] = {None if one.inputs_ is None else one.inputs_.kind for one in members}
+    kinds = {None if one.inputs_ is None else one.inputs_.kind for one in members}
     kind: Any = None
     if kinds & set(QUANTILES):
         kind = "quantile" if kinds == {"quantile"} else "raw+quantile"
@@ -70,10 +70,10 @@ def mean_of_columns(
     if first._column_sums is not None:  # the columns have a Gram matrix
         total = coordinates.statistics(settings, preparation.n_threads)
         sums = coordinates.column_sums(total, coef)
-    mean: RankRLSCV = copy.copy(first)
+    mean = copy.copy(first)
     path = first.coef_path_
     mean.inputs = kind
-    fitted: dict[str, Any] = {
+    fitted = {
         "coef_": coef,
         "coef_path_": path if path is None else _weights(first, path)[:, own],
         "inputs_": inputs,

@@ -45,7 +45,7 @@ def of_statistics(
 ) -> _Ranker:
     """Return a fitted model; see `RankRLS.from_pairgram`."""
     total = _sums_of(pairgram, ": the statistics come first, and alpha second")
-    model: _Ranker = kind(
+    model = kind(
         alpha,
         pairs=pairgram.settings.pairs,
         scope=pairgram.settings.scope,
@@ -106,7 +106,7 @@ def of_days(
         for decay in listed
     ]
     settings = judged[0].total.settings
-    model: _Ranker = kind(
+    model = kind(
         alphas,
         pairs=settings.pairs,
         scope=settings.scope,

@@ -847,5 +847,4 @@ def same_columns(table: Table, other: object) -> Table:
     other.require_labels("validation")
     other.survey()
     fill = table.layout.fill
-    filled: Table = other.filled() if fill is None else other.filling(fill)
-    return filled
+    return other.filled() if fill is None else other.filling(fill)

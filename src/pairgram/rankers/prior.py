@@ -166,7 +166,7 @@ class Prior(NamedTuple):
         """
         try:
             if self.coef is None:
-                scores: ArrayLike = predicted(self.model, X, data.queries.index())
+                scores = predicted(self.model, X, data.queries.index())
             else:
                 if self.model is not None:
                     checked_rows(self.model, X)  # the names and the number of columns

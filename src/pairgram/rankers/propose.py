@@ -218,7 +218,7 @@ class _Joint:
     def _of(self, products: Vector, explained: Vector) -> Vector:
         """Return covariances of the products of rows in the two parts of the posterior."""
         prior, noise = self.posterior.prior, self.posterior.noise
-        return np.asarray(noise * (prior * products - explained) if prior else noise * explained)
+        return noise * (prior * products - explained) if prior else noise * explained
 
     def matrix(self) -> Vector:
         """Return the covariances of all scores, (n_rows, n_rows), before anything is learnt."""
@@ -240,7 +240,7 @@ class _Joint:
 
     def column(self, row: int) -> Vector:
         """Return the covariances of the score of a row with all others, given what was learnt."""
-        products: Vector = np.zeros(len(self.Z))
+        products = np.zeros(len(self.Z))
         if self.has_kernel:
             X = self.space.rows
             K = kernel_among(self.space.feature_map, X, X[row : row + 1])[:, 0]
@@ -268,7 +268,7 @@ class _Joint:
     def learn(self, column: Vector, variance: float, noise: float) -> Vector:
         """Learn a label whose covariances with all scores are a column; return what changes."""
         total = variance + noise
-        change: Vector = column / np.sqrt(total) if total > 0 else np.zeros_like(column)
+        change = column / np.sqrt(total) if total > 0 else np.zeros_like(column)
         self._changes.append(change)
         self.variances = np.maximum(self.variances - change**2, 0.0)
         return change
@@ -335,4 +335,4 @@ def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
         column = joint.column(int(first[at])) - joint.column(int(second[at]))
         change = joint.learn(column, float(square[at]), 2 * joint.noise)
         square = square - (change[first] - change[second]) ** 2
-    return np.asarray(rows[np.column_stack([first, second])[chosen]])
+    return rows[np.column_stack([first, second])[chosen]]

@@ -516,7 +516,7 @@ def _of_table(
     elif table.layout.fill is None:
         table = table.with_gaps()
     found = table.rows()
-    rows: Any = found.X
+    rows = found.X
     if table.layout.features and (names is not None or isinstance(model, BatchFit)):
         import pyarrow
 

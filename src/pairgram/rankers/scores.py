@@ -428,7 +428,7 @@ def _batches(
     if table.has_queries:
         table.survey()  # the rows of every query stand together
     table, model = table.for_model(model)
-    lists: Task[list[Any]] = Task(partial(_scores_of_lists, model), operator.add)
+    lists = Task(partial(_scores_of_lists, model), operator.add)
     scores = np.concatenate(table.for_scores(with_ids=True).reduce(lists))
     if not keep:
         return iter([(scores, None)])

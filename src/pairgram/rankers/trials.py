@@ -226,7 +226,7 @@ def trials(task: Task, random_state: RandomState) -> list[Trial]:
         for inputs in task.even:
             found.append(_fourier(task, inputs, _gamma(task, inputs, width), random_state))
     small = task.n_rows <= MOST_KERNEL_ROWS
-    of_minmax: tuple[InputsName | None, ...] = (*task.even, None)  # counts need no scale
+    of_minmax = (*task.even, None)  # counts need no scale
     found += [
         _kernel(task, kind, "minmax") if small else _nystroem(task, kind, random_state)
         for kind in of_minmax

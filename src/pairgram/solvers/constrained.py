@@ -155,7 +155,7 @@ class Constraints:
         """
         if self.l1_ratio:
             largest = np.abs(g).max(initial=0.0) / self.l1_ratio or 1.0
-            return np.asarray(largest * 2.0 ** (-np.arange(len(DEFAULT_POWERS)) / 3))
+            return largest * 2.0 ** (-np.arange(len(DEFAULT_POWERS)) / 3)
         largest = scipy.linalg.eigvalsh(G, subset_by_index=[len(g) - 1, len(g) - 1])[0] or 1.0
         return default_alphas(largest, started)
 
@@ -241,7 +241,7 @@ def _eliminated(A: Vector, g: Vector, positive: NDArray[np.bool_]) -> Vector:
     solution = np.zeros(len(g))
     if not free.any():
         R, to_b = _root(A)
-        return np.asarray(scipy.optimize.nnls(R, to_b @ g)[0])
+        return scipy.optimize.nnls(R, to_b @ g)[0]
     inverse = scipy.linalg.pinvh(A[np.ix_(free, free)])
     across = inverse @ A[np.ix_(free, positive)]
     alone = inverse @ g[free]

@@ -163,4 +163,4 @@ def _correlations(matrix: Vector) -> Vector:
     """Return a positive semidefinite matrix with ones on its diagonal, but where it has zeros."""
     roots = np.sqrt(np.maximum(matrix.diagonal(), 0.0))
     factors = 1 / np.where(roots > 0, roots, 1.0)
-    return np.asarray(factors[:, None] * matrix * factors)
+    return factors[:, None] * matrix * factors

@@ -86,4 +86,4 @@ def pair_losses(day: PairSums, coefs: Vector) -> Vector:
     with single_threaded_blas:
         losses = factor * np.einsum("ij,ij->i", padded @ sums, padded)
     day.warn_of_digits(float(losses.min()))
-    return np.asarray(np.maximum(losses, 0.0) / day.pair_weight)
+    return np.maximum(losses, 0.0) / day.pair_weight

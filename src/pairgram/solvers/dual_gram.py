@@ -379,7 +379,7 @@ class TrapezoidalRoot:
     def __init__(self, data: RankingData, settings: PairSettings) -> None:
         """Find the weights of rows, and the lists of those that count."""
         index, n_queries = data.queries.index(), data.queries.n_queries
-        total: Vector = np.bincount(index, data.v, minlength=n_queries).astype(np.float64)
+        total = np.bincount(index, data.v, minlength=n_queries).astype(np.float64)
         factor = settings.scatter_factor(total)[index] * data.query_weight_of_rows
         self._weight, self._n_rows = data.v * factor, len(index)
         self._of_rows = settings.pairs is None
@@ -445,7 +445,7 @@ def inverse_root(matrix: Vector) -> Vector:
         lower = scipy.linalg.cholesky(matrix.T[::-1, ::-1], lower=True, check_finite=False)
         (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
         inverse, _ = invert(lower, lower=True, overwrite_c=True)
-    return np.asarray(inverse[::-1, ::-1])
+    return inverse[::-1, ::-1]
 
 
 def require_memory(

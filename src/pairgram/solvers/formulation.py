@@ -246,7 +246,7 @@ class Coordinates:
 
         def coefs(solved: Vector) -> Vector:
             dual = (solved / roots) @ vectors.T
-            return np.asarray(dual if H is None else dual @ H)
+            return dual if H is None else dual @ H
 
         rows = compared(features, np.ascontiguousarray(vectors * roots))
         return cls(rows, coefs=coefs, work=work, told="dual")
@@ -480,7 +480,7 @@ def column_squares(data: RankingData, settings: PairSettings) -> Vector:
     H = less_shared(H.astype(np.float64), index, of_lists.v)[counted]
     n_entries = np.bincount(H.indices[H.data != 0], minlength=H.shape[1])
     share = np.where(n_entries < FEWEST_ENTRIES, np.inf, n_entries / H.shape[0])
-    return np.asarray(_squares(H) / share)
+    return _squares(H) / share
 
 
 def _squares(H: Any) -> Vector:
@@ -488,7 +488,7 @@ def _squares(H: Any) -> Vector:
     if scipy.sparse.issparse(H):
         squares = np.square(H.data)
         return np.bincount(H.indices, squares, minlength=H.shape[1]).astype(np.float64)
-    return np.asarray(np.einsum("ij,ij->j", H, H, dtype=np.float64))
+    return np.einsum("ij,ij->j", H, H, dtype=np.float64)
 
 
 def _kernel_matrix(data: RankingData) -> Any:

@@ -113,7 +113,7 @@ class PairSums:
     names: list[str] | None = None
     n_rows: int = 0
     n_queries: int = 0
-    sums: NDArray[np.float64] | None = None
+    sums: Vector | None = None
     sums_weight: float = 0.0
     mean: Mean | None = None
     varying: NDArray[np.int64] | None = None
@@ -204,7 +204,7 @@ class PairSums:
         now = np.diag(self.required())
         return now if self.before is None else np.maximum(now, self.before)
 
-    def required(self) -> NDArray[np.float64]:
+    def required(self) -> Vector:
         """Return the sums; it is a ValueError if there are no rows yet."""
         if self.sums is None:
             raise ValueError("this Pairgram holds no rows yet: call update(X, y, qid=...) first")
@@ -216,12 +216,12 @@ class PairSums:
         return len(self.required()) - 1
 
     @property
-    def G(self) -> NDArray[np.float64]:
+    def G(self) -> Vector:
         """``Xᵀ L X``, shape (n_features, n_features)."""
         return self.factor * self.required()[:-1, :-1]
 
     @property
-    def g(self) -> NDArray[np.float64]:
+    def g(self) -> Vector:
         """``Xᵀ L y``, shape (n_features,)."""
         return self.factor * self.required()[:-1, -1]
 
@@ -232,7 +232,7 @@ class PairSums:
             return (np.diag(self.required())[:-1] > 0).astype(np.int64)
         return None if self.varying is None else self.varying.copy()
 
-    def scale_factors(self) -> NDArray[np.float64]:
+    def scale_factors(self) -> Vector:
         """Return the scale factors; a feature that varies by next to nothing is a ValueError."""
         squares, varying = self.factor * np.diag(self.required())[:-1], self.n_varying
         if varying is not None:
@@ -276,7 +276,7 @@ class PairSums:
         if not scale and self.feature_map is None:
             warn_of_narrow_columns(np.diag(self.required())[:-1], self.names)
 
-    def _equations(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _equations(self) -> tuple[Vector, Vector]:
         """Return (G, g)."""
         factor, sums = self.factor, self.required()
         return factor * sums[:-1, :-1], factor * sums[:-1, -1]
@@ -300,7 +300,7 @@ class PairSums:
         alphas = constraints.default_alphas(G, g, started) if alphas is None else alphas
         return alphas, factor * constraints.path(G, g, alphas)
 
-    def column_sums(self, coef: NDArray[np.float64]) -> ColumnSums:
+    def column_sums(self, coef: Vector) -> ColumnSums:
         """Return how much every column, and the score of a model, vary over the pairs."""
         assert self.sums is not None
         G = self.sums[:-1, :-1]  # without their factor, which their weight has not
@@ -535,9 +535,7 @@ class PairSums:
 
     __rmul__ = __mul__
 
-    def _joined(
-        self, other: PairSums, sign: int, sums: NDArray[np.float64], mean: Mean | None
-    ) -> PairSums:
+    def _joined(self, other: PairSums, sign: int, sums: Vector, mean: Mean | None) -> PairSums:
         """Return these sums and this mean, with what else there is to add or subtract."""
         n_rows, n_queries = self.n_rows + sign * other.n_rows, self.n_queries
         varying = None

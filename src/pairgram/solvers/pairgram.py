@@ -482,7 +482,7 @@ class Pairgram:
         return self._total.names
 
     @property
-    def fill_values_(self) -> NDArray[np.float64] | None:
+    def fill_values_(self) -> Vector | None:
         """What takes the place of missing values, (n_columns,); None if they are an error."""
         fill = self._total.fill
         return None if fill is None or not fill.ndim else fill.copy()
@@ -503,12 +503,12 @@ class Pairgram:
         return self._total.n_features
 
     @property
-    def G(self) -> NDArray[np.float64]:
+    def G(self) -> Vector:
         """``Xᵀ L X``, shape (n_features, n_features)."""
         return self._total.G
 
     @property
-    def g(self) -> NDArray[np.float64]:
+    def g(self) -> Vector:
         """``Xᵀ L y``, shape (n_features,)."""
         return self._total.g
 
@@ -622,7 +622,7 @@ class Pairgram:
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
         prior: ArrayLike | None = None,
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return the weights that minimise the objective for one ridge, shape (n_features,).
 
         This takes O(n_features³) time.
@@ -655,14 +655,12 @@ class Pairgram:
             if self.feature_map is not None:
                 raise ValueError(NO_MAP)
             one = np.array([float(alpha)])
-            return np.asarray(self._total.constrained_path(constraints, one, scale=scale)[1][0])
+            return self._total.constrained_path(constraints, one, scale=scale)[1][0]
         G, g, origin = self._from(prior)
         factor = self._total.scale_factors() if scale else None
         return origin + solve_ridge(G, g, float(alpha), factor, self.n_threads)
 
-    def _from(
-        self, prior: ArrayLike | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float]:
+    def _from(self, prior: ArrayLike | None) -> tuple[Vector, Vector, Vector | float]:
         """Return (G, g − G w₀, w₀) for the weights w₀ to start from, or for 0."""
         if prior is None:
             return self.G, self.g, 0.0
@@ -682,7 +680,7 @@ class Pairgram:
         *,
         scale: bool = False,
         prior: ArrayLike | None = None,
-    ) -> NDArray[np.float64]:
+    ) -> Vector:
         """Return the weights for many ridges from one decomposition, in O(n_features³) time.
 
         Parameters
@@ -712,7 +710,7 @@ class Pairgram:
             alphas = ridge.default_alphas(prior is not None)
         return origin + ridge.coef(alphas)
 
-    def default_alphas(self, *, scale: bool = False) -> NDArray[np.float64]:
+    def default_alphas(self, *, scale: bool = False) -> Vector:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""
         total = replace(self._total, n_threads=self.n_threads)
         return total.decompose(scale=scale).default_alphas()

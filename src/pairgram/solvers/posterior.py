@@ -81,10 +81,10 @@ class Posterior:
         for _, Z in self._panels(H):
             explained += np.einsum("ij,ij->i", Z, Z)
         if not self.prior:
-            return np.asarray(self.noise * explained)
+            return self.noise * explained
         if squares is None:
             squares = np.einsum("ij,ij->i", H, H)
-        return np.asarray(self.noise * np.maximum(self.prior * squares - explained, 0.0))
+        return self.noise * np.maximum(self.prior * squares - explained, 0.0)
 
     def draws(self, coef: Vector, n_draws: int, random: Any) -> Vector:
         """Return draws of the coefficients, (n_draws, n_coefs), around those of the model.
@@ -102,13 +102,13 @@ class Posterior:
             )
         normal = random.normal(size=(n_draws, len(self.root)))
         with single_threaded_blas:
-            return np.asarray(coef + self.noise**0.5 * (normal @ self.root))
+            return coef + self.noise**0.5 * (normal @ self.root)
 
     def deviations_of_coefs(self) -> Vector:
         """Return the standard deviations of the coefficients of features, (n_coefs,)."""
         explained = np.einsum("ij,ij->j", self.root, self.root)
         variances = self.prior - explained if self.prior else explained
-        return np.asarray(np.sqrt(self.noise * np.maximum(variances, 0.0)))
+        return np.sqrt(self.noise * np.maximum(variances, 0.0))
 
     def rooted(self, H: Vector) -> Vector:
         """Return ``A h`` of rows h, (n_rows, n_dimensions)."""

@@ -207,7 +207,7 @@ def _explained_root(G: Vector, alpha: float) -> Vector:
     with single_threaded_blas:
         values, vectors = scipy.linalg.eigh(G, check_finite=False)
     values = np.maximum(values, 0.0)
-    return np.asarray(np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T)
+    return np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T
 
 
 def _mean_of(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
-from pairgram._support.checks import not_finite, require_finite
+from pairgram._support.checks import Vector, not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
 from pairgram.data.pairs import PairSettings
@@ -62,7 +62,7 @@ class SparseGram:
         data: RankingData,
         settings: PairSettings,
         *,
-        targets: NDArray[np.float64] | None = None,
+        targets: Vector | None = None,
     ) -> SparseGram:
         """Make the factors for the columns of X, followed by `targets` (n_rows, n_targets)."""
         rows = data.X.astype(np.float64, copy=False)
@@ -122,7 +122,7 @@ class SparseGram:
             products.append((-1, sums, _scaled(omega @ sums, factor[level_query])))
         return cls(products, float(factor @ pair_weight), factor * pair_weight > 0)
 
-    def diagonal(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def diagonal(self) -> tuple[Vector, Vector]:
         """Return the diagonal and the size of what was subtracted, each (n_columns,), in O(nnz).
 
         For a feature that does not vary, the diagonal is rounding error of this size.
@@ -132,7 +132,7 @@ class SparseGram:
         ]
         return np.sum(parts, axis=0), parts[0]
 
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Vector:
         """Return the Gram matrix, (n_columns, n_columns).
 
         The first product takes O(Σ nnz(row)²) time.
@@ -177,7 +177,7 @@ def sparse_gram(
     *,
     constant: bool = False,
     varying: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+) -> tuple[Vector, float, Vector]:
     """Return (the sums over [X, y] or [X, 1, y], Σ W, the size of what was subtracted) for CSR X.
 
     The numbers of queries in which features vary are added to `varying`, (n_features + 1,).
@@ -209,11 +209,11 @@ def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
             yield block, block if A is B else B[rows].toarray()
 
 
-def _scaled(rows: Matrix, factor: NDArray[np.float64]) -> Any:
+def _scaled(rows: Matrix, factor: Vector) -> Any:
     return scipy.sparse.diags_array(factor) @ rows
 
 
-def _sum_rows(rows: Matrix, v: NDArray[np.float64], group: NDArray[np.int64], n_groups: int) -> Any:
+def _sum_rows(rows: Matrix, v: Vector, group: NDArray[np.int64], n_groups: int) -> Any:
     select = scipy.sparse.csr_array(
         (v, (group, np.arange(len(v)))), shape=(n_groups, len(v)), dtype=np.float64
     )
@@ -224,7 +224,7 @@ def _omega_blocks(
     level_query: NDArray[np.int64],
     level_label: NDArray[np.int64],
     settings: PairSettings,
-    y: NDArray[np.float64],
+    y: Vector,
 ) -> Any:
     """Return ω between the levels of every query: block-diagonal CSR with Σ levels² entries."""
     table = settings.levels(y)
@@ -253,7 +253,7 @@ def sums_of(
     *,
     varying: NDArray[np.int64] | None = None,
     may_vanish: bool = False,
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Vector, float]:
     """Return (the sums over [X, y], Σ W). It is a ValueError if X holds NaN or infinity.
 
     A linear map is applied to the sums of the inputs instead of the rows, if that loses no digits.
@@ -276,7 +276,7 @@ def _refuse_vanished(
     data: RankingData,
     settings: PairSettings,
     n_threads: int | None,
-    squares: NDArray[np.float64],
+    squares: Vector,
 ) -> None:
     """Raise a ValueError if features vary, but their squared differences are too small."""
     makes_nodes = node_map_of(data.feature_map, data.X.dtype) is not None
@@ -301,7 +301,7 @@ def _sums_of(
     n_threads: int | None,
     constant: bool,
     varying: NDArray[np.int64] | None,
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Vector, float]:
     if varying is not None:
         varying[:] = 0
     nodes = None if data.feature_map is None else linear_nodes(data.feature_map)
@@ -334,7 +334,7 @@ def _sums_of(
         sums, pair_weight, size = sparse_gram(data, settings, constant=constant, varying=varying)
         clear_noise(sums, size)
     else:
-        parts: list[tuple[NDArray[np.float64], float]] = []
+        parts: list[tuple[Vector, float]] = []
         with single_threaded_blas:
             for block in data.blocks(settings, constant=constant):
                 part = _core.gram(
@@ -367,7 +367,7 @@ def _sums_of(
     return sums, float(pair_weight)
 
 
-def _apply(nodes: LinearNodes, sums: NDArray[np.float64], offsets: bool) -> NDArray[np.float64]:
+def _apply(nodes: LinearNodes, sums: Vector, offsets: bool) -> Vector:
     """Return the sums over [AᵀX + b, y] from those over [X, 1, y]; without offsets from [X, y]."""
     T = np.zeros((len(sums), nodes.weights.shape[1] + 1))
     T[: len(nodes.weights), :-1], T[-1, -1] = nodes.weights, 1.0
@@ -377,7 +377,7 @@ def _apply(nodes: LinearNodes, sums: NDArray[np.float64], offsets: bool) -> NDAr
         return np.asarray(T.T @ (sums @ T))
 
 
-def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
+def _leaves_float32(data: RankingData, diagonal: Vector) -> bool:
     """Tell whether squares overflowed in float32, or vanished in a tiny column that is not 0."""
     X = data.X
     if data.feature_map is not None:
@@ -393,7 +393,7 @@ def _leaves_float32(data: RankingData, diagonal: NDArray[np.float64]) -> bool:
     return bool((vanished | ~np.isfinite(diagonal[odd])).any())
 
 
-def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64], share: float = NOISE) -> None:
+def clear_noise(sums: Vector, size: Vector, share: float = NOISE) -> None:
     """Set to 0 the rows and columns of features for which only rounding error is left."""
     diagonal = np.diag(sums)
     noise = np.isfinite(diagonal) & (diagonal <= share * size) & (size > 0)
@@ -401,9 +401,7 @@ def clear_noise(sums: NDArray[np.float64], size: NDArray[np.float64], share: flo
     sums[:, noise] = 0.0
 
 
-def mean_of(
-    data: RankingData, settings: PairSettings
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+def mean_of(data: RankingData, settings: PairSettings) -> tuple[float, Vector, Vector]:
     """Return (total weight, first row, weighted mean of the rows minus the first row) of [X, y]."""
     v, y = data.v, data.target(settings)
     total = float(v.sum())
@@ -427,7 +425,7 @@ def mean_of(
 def degrees_of(data: RankingData, settings: PairSettings) -> float:
     """Return how many rows count, less one for each list; of all rows together, none less."""
     index, n_queries = data.queries.index(), data.queries.n_queries
-    counted: NDArray[Any] = np.bincount(index, data.v > 0, minlength=n_queries)
+    counted = np.bincount(index, data.v > 0, minlength=n_queries)
     if data.query_weights is not None:
         counted = counted * (data.query_weights > 0)
     less = settings.pairs is not None and not settings.joins_all_rows

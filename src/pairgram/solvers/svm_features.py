@@ -49,7 +49,7 @@ def make_rows(data: RankingData, whitening: Vector | None = None) -> _core.RowFe
     return _core.dense_features(data.X, order)
 
 
-def _features(data: RankingData, begin: int, end: int) -> NDArray[np.float64]:
+def _features(data: RankingData, begin: int, end: int) -> Vector:
     """Return the features of the rows at some positions in the order of the queries."""
     order, rows = data.queries.order, slice(begin, end)
     H = data.features(rows if order is None else order[rows])
@@ -171,4 +171,4 @@ def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:
             moment += v[part] @ H
             square += v[part] @ (H * H)
         result += factor[query] * square - inverse[query] * moment**2
-    return np.asarray(np.maximum(result, 0.0))
+    return np.maximum(result, 0.0)

@@ -107,7 +107,7 @@ class Systems:
             ]
             self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
-    def solve(self, alphas: Vector, *, scale: bool = False) -> NDArray[np.float64] | None:
+    def solve(self, alphas: Vector, *, scale: bool = False) -> Vector | None:
         """Return the coefficients of all systems, shape (n_systems, n_alphas, n_features).
 
         The result is None if `most_products` do not suffice.

@@ -27,7 +27,7 @@ S = TypeVar("S")
 def one_row(table: Table) -> RankingData:
     """Return data of the shape and type of a table, without reading it: one row of zeros."""
     shape, dtype = (1, table.n_features), table.layout.dtype
-    made: Any = scipy.sparse.csr_array(shape, dtype=dtype) if table.layout.sparse else None
+    made = scipy.sparse.csr_array(shape, dtype=dtype) if table.layout.sparse else None
     return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, [0.0])
 
 
@@ -49,7 +49,7 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
     weights = rows.weights
     if weights is not None:
         weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
-    data: RankingData = prepared_as(
+    return prepared_as(
         replace(
             pattern,
             X=X,
@@ -61,7 +61,6 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
         pattern,
         n_threads,
     )
-    return data
 
 
 @dataclass(frozen=True, eq=False)

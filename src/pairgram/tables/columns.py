@@ -70,8 +70,8 @@ class TableRows:
     """
 
     X: Any
-    y: NDArray[np.float64] | None
-    weights: NDArray[np.float64] | None
+    y: Vector | None
+    weights: Vector | None
     sizes: NDArray[np.int64]
     ids: NDArray[Any] | None
     first: int = 0
@@ -92,7 +92,7 @@ class TableRows:
     @property
     def n_bytes(self) -> int:
         """The bytes of the features."""
-        X: Any = () if self.X is None else self.X
+        X = () if self.X is None else self.X
         return sum(getattr(X, part).nbytes for part in ARRAYS if hasattr(X, part))
 
     @property
@@ -588,7 +588,7 @@ class Columns:
         if fill is None and missing.any():
             at = int(np.argmax(missing))
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
-        return np.asarray(X)
+        return X
 
     def _column(
         self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place
@@ -769,7 +769,7 @@ def _ids(batch: pyarrow.RecordBatch, name: str, place: Place, what: str) -> NDAr
         # Ids of neighbouring rows are mostly equal: each is made a Python string once.
         encoded = column.dictionary_encode()
         texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
-        return np.asarray(texts[encoded.indices.to_numpy(zero_copy_only=False)])
+        return texts[encoded.indices.to_numpy(zero_copy_only=False)]
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

@@ -92,7 +92,7 @@ class DaskEngine:
         def join(first: object, second: object) -> Any:
             return delayed(_join, pure=False)(first, second, sent)
 
-        part: Part[S] = cloudpickle.loads(self._result(in_tree(0, len(sources), leaf, join)))
+        part = cloudpickle.loads(self._result(in_tree(0, len(sources), leaf, join)))
         if progress is not None:
             progress(sum(part.n_rows))
         return part
@@ -181,7 +181,7 @@ def _packed(value: object) -> bytes:
 
     Dask would send arrays as pieces of a message, where they need not be aligned.
     """
-    return cloudpickle.dumps(value, protocol=4)  # type: ignore[no-any-return]
+    return cloudpickle.dumps(value, protocol=4)
 
 
 def _part_of(source: Partition, number: int, columns: Columns, packed: bytes) -> bytes:
@@ -202,5 +202,5 @@ def _map(source: Partition, number: int, columns: Columns, packed: bytes) -> lis
 
 def _join(first: bytes, second: bytes, packed: bytes) -> bytes:
     with at_most_threads(1):
-        part: Part[Any] = cloudpickle.loads(first)
+        part = cloudpickle.loads(first)
         return _packed(part.join(cloudpickle.loads(second), cloudpickle.loads(packed)))

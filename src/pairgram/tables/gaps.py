@@ -152,7 +152,7 @@ def medians_of(table: Any) -> Vector:
             left = np.flatnonzero(missed)
     first, second = found.T
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(first == second, first, first / 2 + second / 2))
+        return np.where(first == second, first, first / 2 + second / 2)
 
 
 def _bounds(tally: Tally, column: int, n_alike: float) -> tuple[float, float, float]:

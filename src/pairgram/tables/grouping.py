@@ -216,7 +216,7 @@ def _hashes(table: pyarrow.Table) -> Any:
 
 def _buckets(piece: pyarrow.Table, depth: int) -> NDArray[np.int64]:
     hashes = _hashes(piece).to_numpy() >> np.uint64(limits.now.bucket_bits * depth)
-    return np.asarray((hashes % np.uint64(1 << limits.now.bucket_bits)).astype(np.int64))
+    return (hashes % np.uint64(1 << limits.now.bucket_bits)).astype(np.int64)
 
 
 def _new_path(folder: str) -> str:

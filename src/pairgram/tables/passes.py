@@ -206,7 +206,7 @@ def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
     n_rows = tuple(count for part in parts for count in part.n_rows)
     body: S | None = None
     if parts:
-        bodies: list[S | None] = [part.body for part in parts]
+        bodies = [part.body for part in parts]
         body = in_tree(0, len(parts), lambda at: bodies[at], partial(_join, task))
     waiting: dict[Any, TableRows] = {}
     for part in parts:

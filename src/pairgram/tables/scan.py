@@ -211,7 +211,7 @@ def scan(
     found = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
     read = [*columns.names(False), *columns.names()]  # by any pass
-    engine: Any = LocalEngine() if found.engine is None else found.engine(read)
+    engine = LocalEngine() if found.engine is None else found.engine(read)
     if client is not None:
         if found.engine is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")

@@ -273,7 +273,7 @@ def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
     if any("://" in name for name in found):
         filesystem, found = _remote(found)
     chosen = found[0] if len(found) == 1 else found
-    kind: Any = _format(found)
+    kind = _format(found)
     separated = kind in SEPARATORS
     if separated:  # a value in quotes may go on in the next line
         options = arrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
@@ -456,7 +456,7 @@ def _of_dataset(
 
     schema = dataset.schema if schema is None else schema
     parts: list[Any] = []
-    folders: set[str] = set()
+    folders = set()
     for fragment in dataset.get_fragments():
         folders |= get_partition_keys(fragment.partition_expression).keys()
         pieces = [fragment]

@@ -59,7 +59,7 @@ class SparkEngine:
             rows = mapped.collect()
         found = {row["number"]: row["result"] for row in rows}
         # A partition without rows keeps its number.
-        parts: list[Part[S]] = [
+        parts = [
             _unpacked(found[number]) if number in found else Part(n_rows=(0,))
             for number in range(max(found, default=-1) + 1)
         ]

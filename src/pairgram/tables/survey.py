@@ -200,7 +200,7 @@ class Moments(NamedTuple):
             none, weight = np.zeros(rows.X.shape[1]), float(counted.shape[0])
             lowest, highest = min_max_axis(counted, axis=0) if weight else (none, none)
             return cls(lowest, highest, none, none, none, weight)
-        found: Any = _core.column_moments(rows.X, rows.weights, resolve_n_threads(n_threads))
+        found = _core.column_moments(rows.X, rows.weights, resolve_n_threads(n_threads))
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
         if not np.isfinite(found[-1]).all():
             require_finite(rows.X, "X")
@@ -454,7 +454,7 @@ def _groups_of_runs(rows: TableRows) -> NDArray[Any]:
         found, before = shown_id(rows.groups[row:]), shown_id(first[run:])
         text = f"must be constant within a query: {query} has {found} after {before}"
         raise ArgumentError("groups", verbatim(text))
-    return np.asarray(first)
+    return first
 
 
 def _with_levels(first: Survey, second: Survey) -> Survey:

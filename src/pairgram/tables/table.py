@@ -190,8 +190,7 @@ class Table:
         """Return the number of rows of every partition. The first pass counts them."""
         if "n_rows" not in self._known:
             self.reduce(Task(attrgetter("n_rows"), add, False, False))
-        known: tuple[int, ...] = self._known["n_rows"]
-        return known
+        return self._known["n_rows"]
 
     def of_rows(self, block: Callable[[TableRows], S], join: Callable[[S, S], S]) -> S:
         """Return what is made of all rows, block by block, wherever queries end."""
@@ -243,7 +242,7 @@ class Table:
         ValueError
             If the rows of a query do not stand together.
         """
-        found: Survey | None = self._known.get("survey")
+        found = self._known.get("survey")
         if found is not None:
             return found
         return self._sound(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
@@ -327,7 +326,7 @@ class Table:
             self.survey()
         before = np.cumsum([0, *self.n_rows()]).tolist()
         draw = partial(drawn_of, size, tuple(before), of_lists, with_gaps)
-        task: Task[Drawn] = Task(draw, partial(join_drawn, size), needs_queries=whole)
+        task = Task(draw, partial(join_drawn, size), needs_queries=whole)
         return self.reduce(task)
 
     def with_missing(self, missing: Missing | None) -> Table:
