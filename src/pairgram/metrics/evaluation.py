@@ -41,8 +41,6 @@ from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pairgram._support.types import BaseEstimator, Estimator, RowsLike
     from pairgram.data.preferences import Preferences
 
@@ -148,7 +146,7 @@ class RankingScorer:
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
         named = {} if offset is None else {"offset": offset}
-        value: float = self.metric(
+        value = self.metric(
             y,
             judged(estimator, X, qid, **named),
             qid,
@@ -440,7 +438,6 @@ def evaluate(
     sample_weight: ArrayLike | None = None,
     convention: Convention = "default",
     per_query: bool = False,
-    n_relevant: ArrayLike | Mapping[Any, int] | None = None,
     propensity: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
@@ -461,7 +458,8 @@ def evaluate(
     score : array-like of shape (n_rows,) or (n_scores, n_rows); or fitted model
         One or several predictions for the same labels. C-contiguous float64 arrays are used as they
         are; others are copied to float64. NaN stands for a document that was not retrieved: it has
-        no rank, but counts among the relevant documents and in the ideal ranking. Only metrics that
+        no rank, but counts among the relevant documents and in the ideal ranking. Without rows of
+        such documents, map and recall come out too high; see also `evaluate_run`. Only metrics that
         rank take it, not auc, kendall and the others whose value comes from pairs or scores. With a
         table as y, this is a fitted model, whose `predict` scores the rows.
     qid : array-like of shape (n_rows,) or None
@@ -479,12 +477,6 @@ def evaluate(
     per_query : bool
         If True, return the value of every query, in the order of their first rows, or of every
         comparison, instead of the mean.
-    n_relevant : array-like of shape (n_queries,) of int, mapping from ids to int, or None
-        The number of relevant documents of every query, if the rows are only those that were
-        retrieved. An array stands in the order of the first rows. Without it, or rows with the
-        score NaN, relevant documents that were not retrieved do not count, and map and recall come
-        out too high. It is for map, p, recall, rprec, hit_rate, mrr and rbp; ndcg needs the labels
-        themselves, so it takes rows with the score NaN. See also `evaluate_run`.
     propensity : array-like of shape (n_rows,), or None
         As in `RankRLS.fit`; y are then clicks. It is for ips_dcg alone, because other metrics would
         judge by clicks with their bias.
@@ -513,8 +505,7 @@ def evaluate(
         the wrong order.
     ValueError
         If a name, a shape or a value is wrong, if there is no metric, if two metrics have the same
-        name, or if a metric does not take a label or `n_relevant`. For a value, the message names
-        the row.
+        name, or if a metric does not take a label. For a value, the message names the row.
 
     Examples
     --------
@@ -525,8 +516,6 @@ def evaluate(
 
     If the first query has another relevant document that was not retrieved:
 
-    >>> evaluate(["map", "p@1"], y, score, qid, n_relevant=[2, 1])
-    {'map': 0.5, 'p@1': 0.5}
     >>> evaluate(["map", "p@1"], [*y, 1], [*score, float("nan")], [*qid, 1])
     {'map': 0.5, 'p@1': 0.5}
     """
@@ -534,7 +523,6 @@ def evaluate(
         "qid": qid,
         "group": group,
         "sample_weight": sample_weight,
-        "n_relevant": n_relevant,
         "propensity": propensity,
     }
     preferences = as_preferences(y)
@@ -566,7 +554,6 @@ def evaluate(
         group=group,
         sample_weight=sample_weight,
         per_query=per_query,
-        n_relevant=n_relevant,
         propensity=propensity,
         n_threads=n_threads,
     )

@@ -223,102 +223,6 @@ def _meant(name: str) -> str | None:
     return close[0] if k is None else f"{close[0]}@{k}"
 
 
-def with_unretrieved(
-    metrics: Sequence[Metric],
-    y: Vector,
-    scores: Vector,
-    queries: Queries,
-    n_relevant: ArrayLike | Mapping[Any, int] | None,
-) -> tuple[Vector, Vector, Queries]:
-    """Return labels, scores and queries with a row for every relevant document that has none.
-
-    Parameters
-    ----------
-    metrics : sequence of Metric
-    y : ndarray of shape (n_rows,), float64
-    scores : ndarray of shape (…, n_rows), float64
-    queries : Queries
-    n_relevant : array-like of shape (n_queries,) of int, or mapping from ids to int
-
-    Returns
-    -------
-    y, scores, queries
-        The rows, and behind them the others, with the lowest relevant label and the score NaN.
-
-    Raises
-    ------
-    ValueError
-        If a metric needs more than the number of relevant documents, if metrics differ in what is
-        relevant, or if a number is missing, or less than the relevant rows of its query.
-    """
-    relevant = _one_threshold(metrics)
-    counts = _counts(n_relevant, queries)
-    numbers = queries.index()
-    rows = np.bincount(numbers[y >= relevant], minlength=queries.n_queries)
-    missing = counts - rows
-    if (missing < 0).any():
-        query = int(np.argmax(missing < 0))
-        raise ValueError(
-            f"n_relevant must count the relevant rows too: query {queries.name(query)} has "
-            f"{rows[query]} rows of a label >= {relevant:g}, got {counts[query]}"
-        )
-    n_more = int(missing.sum())
-    numbers = np.concatenate([numbers, np.repeat(np.arange(queries.n_queries), missing)])
-    order = np.argsort(numbers, kind="stable").astype(np.int64, copy=False)
-    offsets = queries.offsets + np.concatenate(([0], np.cumsum(missing)))
-    unscored = np.full((*scores.shape[:-1], n_more), np.nan)
-    return (
-        np.concatenate([y, np.full(n_more, relevant)]),
-        np.concatenate([scores, unscored], axis=-1),
-        Queries(offsets, order, queries.ids),
-    )
-
-
-def _one_threshold(metrics: Sequence[Metric]) -> float:
-    """Return the label from which documents are relevant, the same for all metrics."""
-    counting = [
-        family
-        for family, properties in FAMILIES.items()
-        if properties.ranks and properties.of_lists and "relevant" in properties.options
-    ]
-    thresholds = set()
-    for metric in metrics:
-        if metric.family not in counting or metric.relevant is None:
-            raise ValueError(
-                f"n_relevant is for {', '.join(counting)}; {metric.name} needs the documents "
-                "themselves: add their rows, with the score NaN"
-            )
-        thresholds.add(metric.relevant)
-    if len(thresholds) > 1:
-        raise ValueError(
-            f"n_relevant needs metrics with the same option relevant, got {sorted(thresholds)}"
-        )
-    return thresholds.pop()
-
-
-def _counts(
-    n_relevant: ArrayLike | Mapping[Any, int] | None, queries: Queries
-) -> NDArray[np.int64]:
-    """Return the number of relevant documents of every query."""
-    if isinstance(n_relevant, Mapping):
-        if queries.ids is None:
-            raise ValueError("n_relevant with ids of queries needs qid")
-        names = queries.ids.tolist()
-        unknown = [name for name in names if name not in n_relevant]
-        if unknown:
-            raise ValueError(f"n_relevant must have every query, found none for {unknown[0]!r}")
-        n_relevant = [n_relevant[name] for name in names]
-    counts = np.asarray(n_relevant)
-    if counts.shape != (queries.n_queries,):
-        raise ValueError(
-            f"n_relevant must have shape ({queries.n_queries},), one number per query in the order "
-            f"of their first rows, got {counts.shape}"
-        )
-    if counts.dtype.kind not in "iu":
-        raise TypeError(f"n_relevant must hold integers, got {counts.dtype}")
-    return counts.astype(np.int64)
-
-
 # Gains are at most this, so that their sum over any list stays finite.
 _LARGEST_GAIN = 2.0**1000
 _NO_CUT = int(np.iinfo(np.intp).max)
@@ -516,9 +420,7 @@ class Metric:
         )
         return values[self.name]
 
-    def judged_labels(
-        self, labels: NDArray[np.float64], propensity: NDArray[np.float64] | None
-    ) -> NDArray[np.float64]:
+    def judged_labels(self, labels: Vector, propensity: Vector | None) -> Vector:
         """Return the labels that the metric takes: clicks / propensities, clipped if it has a clip.
 
         Parameters
@@ -549,9 +451,7 @@ class Metric:
         return labels * (propensity / np.maximum(propensity, self.clip or 0.0))
 
     @staticmethod
-    def mean(
-        per_query: NDArray[np.float64], weights: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def mean(per_query: Vector, weights: Vector | None = None) -> Vector:
         """Return the weighted mean over the last axis, leaving NaN out.
 
         Parameters
@@ -570,7 +470,7 @@ class Metric:
         weight = defined.astype(np.float64) if weights is None else defined * weights
         total = weight.sum(axis=-1)
         sums = (np.where(defined, per_query, 0.0) * weight).sum(axis=-1)
-        means: NDArray[np.float64] = np.full(np.shape(total), nan)
+        means = np.full(np.shape(total), nan)
         np.divide(sums, total, out=means, where=total > 0)
         return means
 
@@ -638,7 +538,6 @@ def evaluate_metrics(
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     per_query: bool = False,
-    n_relevant: ArrayLike | Mapping[Any, int] | None = None,
     propensity: ArrayLike | None = None,
     n_threads: int | None = None,
 ) -> dict[str, Any]:
@@ -660,8 +559,6 @@ def evaluate_metrics(
     weights = None if sample_weight is None else query_weights(sample_weight, queries)
     one_vector = scores.ndim == 1
     told: dict[str, Vector] = {}
-    if n_relevant is not None:
-        labels, scores, queries = with_unretrieved(metrics, labels, scores, queries, n_relevant)
     rows = np.atleast_2d(scores)
     if propensity is None and not any(metric.clip for metric in metrics):
         values = per_query_scores(metrics, labels, rows, queries, threads, are_all=True)
@@ -719,13 +616,13 @@ def _of_clicks(
 
 def per_query_scores(
     metrics: Sequence[Metric],
-    y: NDArray[np.float64],
-    scores: NDArray[np.float64],
+    y: Vector,
+    scores: Vector,
     queries: Queries,
     n_threads: int | None,
     *,
     are_all: bool = False,
-) -> NDArray[np.float64]:
+) -> Vector:
     """Check labels and scores; return values of shape (n_metrics, n_scores, n_queries)."""
     threads = resolve_n_threads(n_threads)
     largest = check_labels(metrics, y, are_all=are_all)
@@ -740,7 +637,7 @@ def per_query_scores(
 
 def _largest(family: str, n_rows: int) -> float:
     """Return the largest size of labels and scores for which the sums of a metric stay finite."""
-    most: float = float(np.finfo(np.float64).max) / max(1, n_rows)
+    most = float(np.finfo(np.float64).max) / max(1, n_rows)
     if family == "pairwise_squared_error":
         return float(np.sqrt(most / 32))
     if family in ("pairwise_absolute_error", "ranking_error"):
@@ -762,9 +659,7 @@ def warn_of_relevant(
             warn_of_threshold(metric.name, metric.relevant, smallest, largest, n_rows)
 
 
-def check_labels(
-    metrics: Sequence[Metric], y: NDArray[np.float64], *, are_all: bool = False
-) -> float:
+def check_labels(metrics: Sequence[Metric], y: Vector, *, are_all: bool = False) -> float:
     """Raise a ValueError for labels that a metric cannot take; return the largest label.
 
     If these are all labels of a data set, `warn_of_relevant` looks at them.
@@ -799,9 +694,7 @@ def check_labels(
     return largest
 
 
-def _bad_label(
-    metric: Metric, y: NDArray[np.float64], bad: NDArray[np.bool_], wanted: str
-) -> ArgumentError:
+def _bad_label(metric: Metric, y: Vector, bad: NDArray[np.bool_], wanted: str) -> ArgumentError:
     row = int(np.argmax(bad))
     free = ", ".join(
         name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
@@ -809,14 +702,12 @@ def _bad_label(
     return _refused(metric, y, row, wanted, f"; metrics for any real labels: {free}")
 
 
-def _refused(
-    metric: Metric, y: NDArray[np.float64], row: int, wanted: str, advice: str = ""
-) -> ArgumentError:
+def _refused(metric: Metric, y: Vector, row: int, wanted: str, advice: str = "") -> ArgumentError:
     text = f"{metric.name} takes {wanted}, got {{argument}} = {y[row]:g} in {{place}}{advice}"
     return ArgumentError("y", text, row=row)
 
 
-def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None:
+def check_scores(metrics: Sequence[Metric], scores: Vector) -> None:
     """Raise a ValueError for NaN, and for infinity if a metric needs finite scores.
 
     NaN, a document that was not retrieved, is taken if all metrics rank.
@@ -848,7 +739,7 @@ def check_scores(metrics: Sequence[Metric], scores: NDArray[np.float64]) -> None
     raise ValueError(f"score must be {wanted}, got {scores[which, row]} in {where}")
 
 
-def query_weights(sample_weight: ArrayLike, queries: Queries) -> NDArray[np.float64]:
+def query_weights(sample_weight: ArrayLike, queries: Queries) -> Vector:
     """Return the mean weight of the rows of every query."""
     weights = queries.grouped(check_weights(sample_weight, queries.n_rows, "sample_weight"))
     # A mean depends only on ratios of weights. Scaling keeps huge and tiny weights in range.
