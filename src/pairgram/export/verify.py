@@ -8,7 +8,7 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from pairgram._support.arrays import with_entries
-from pairgram.data.queries import Queries, plain_ids
+from pairgram.data.queries import Queries
 from pairgram.export.form import (
     LtrPluginModel,
     OnnxModel,
@@ -124,7 +124,7 @@ def verify(
     model : the model that it came from
     X : array-like of shape (n_rows, n_features), data frame, sparse matrix, or table of `scan`
         A frame's columns are taken by the exported model's names if it has them all, else by the
-        names that the model was fitted with, else by their position. A table is read in batches.
+        names that the model was fitted with, else by their position. A table is read into memory.
         Sparse rows are made dense. Frames and arrays of objects may hold text for a model that
         reads text. Missing numbers count for Solr, the plugin, RankLib and Vespa as the default
         values that the export lists, else as 0, as in the engine, unless the exported model tests
@@ -167,46 +167,24 @@ def verify(
         return _parity(*_both(exported, model, X, qid))
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
-    table, scorer = X.for_model(model)
+    table, scorer = X.in_order().for_model(model)
     takes_frames = hasattr(scorer, "reads_lists")  # a pipeline, or a search
-    names = table.feature_names if takes_frames else None
-    model = model if takes_frames else scorer
-    layout = replace(table.layout, label=None, weight=None)
+    if not takes_frames:
+        model = scorer
     if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
-        layout = replace(layout, fill=np.full(layout.n_features, np.nan))
-    whole = isinstance(exported, VespaListProfile)  # whose lists may lie in several batches
-    found, batches = [], []
-    ids: list[Any] = []
-    for rows, sizes, of_runs in replace(table, layout=layout).each(_rows_and_runs):
-        if whole:
-            batches.append(rows)
-        elif names is None:
-            found.append(_both(exported, model, rows))
-        else:
-            frame = _frame(rows, names)
-            # Missing text is one category to engines. An encoder tells None from NaN.
-            gaps = frame[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
-            own = np.empty(len(rows))
-            frame = frame.reindex(columns=model.feature_names_in_)
-            for part, score, given in ((gaps, scorer.predict, rows), (~gaps, model.predict, frame)):
-                if part.any():
-                    own[part] = score(given[part])
-            found.append(_both(exported, model, frame, own=own))
-        ids += [one for one, size in zip(of_runs, sizes.tolist(), strict=True) for _ in range(size)]
-    if not ids:
-        raise ValueError("X must have rows, got a table without any")
-    if whole:
-        return verify(exported, model, np.concatenate(batches), ids)
-    theirs, own = (np.concatenate([one[k] for one in found]) for k in (0, 1))
-    queries = Queries.make(len(own), qid=ids)
-    defaults = {name: value for one in found for name, value in one[3].items()}
-    return _parity(theirs, own, max(one[2] for one in found), defaults, queries)
-
-
-def _rows_and_runs(rows: Any) -> tuple[Vector, Vector, list[Any]]:
-    """Return the features of a batch of a table, and the sizes and the query ids of its runs."""
-    ids = [0] * len(rows.sizes) if rows.ids is None else plain_ids(rows.ids)
-    return rows.X, rows.sizes, ids
+        table = table.filling(np.full(table.n_features, np.nan))
+    rows, own = table.rows(), None
+    given = rows.X
+    if takes_frames:
+        given = _frame(rows.X, table.feature_names)
+        # Missing text is one category to engines. An encoder tells None from NaN.
+        gaps = given[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
+        own = np.empty(len(gaps))
+        given = given.reindex(columns=model.feature_names_in_)
+        for part, score, X in ((gaps, scorer.predict, rows.X), (~gaps, model.predict, given)):
+            if part.any():
+                own[part] = score(X[part])
+    return _parity(*_both(exported, model, given, rows.query, own))
 
 
 def _both(
