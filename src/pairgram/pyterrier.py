@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from pairgram._support.arrays import predicted
+from pairgram._support.checks import AnyArray
 
 if TYPE_CHECKING:
     import pandas
@@ -136,7 +136,7 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
 
 def _rows(
     results: pandas.DataFrame, qrels: pandas.DataFrame, ranker: BaseEstimator
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Return the features, labels and query ids of results."""
     pyterrier.validate.result_frame(results, extra_columns=["features"], context=ranker)
     missing = {"qid", "docno", "label"} - {*qrels.columns}
@@ -161,5 +161,5 @@ def _rows(
     return _matrix(results), labels.fillna(0).clip(0).to_numpy(float), results["qid"].to_numpy()
 
 
-def _matrix(results: pandas.DataFrame) -> NDArray[Any]:
+def _matrix(results: pandas.DataFrame) -> AnyArray:
     return np.stack(results["features"].tolist()).astype(np.float64)

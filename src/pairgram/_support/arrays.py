@@ -14,10 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, overload
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils.validation import check_array, validate_data
 
-from pairgram._support.checks import NO_COLUMN, ArgumentError, Vector, did_you_mean, verbatim
+from pairgram._support.checks import (
+    NO_COLUMN,
+    AnyArray,
+    ArgumentError,
+    Flags,
+    Rows,
+    Vector,
+    did_you_mean,
+    verbatim,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Sparse
@@ -185,7 +194,7 @@ def with_entries(X: Any, name: str = "X") -> Any:
     return make(dict(zip(entries, rows.T, strict=True)))
 
 
-def _stacked(lists: NDArray[Any], label: object, name: str) -> NDArray[Any]:
+def _stacked(lists: AnyArray, label: object, name: str) -> AnyArray:
     """Return lists of one length as rows, float64 or float32."""
     if lists.ndim == 1:
         sizes = [len(one) if hasattr(one, "__len__") else None for one in lists]
@@ -241,7 +250,7 @@ def kind_in(values: object) -> str:
     return _kind_of_values(np.asarray(values, object)) if kind == "objects" else kind
 
 
-def _kind_of_values(column: NDArray[Any]) -> str:
+def _kind_of_values(column: AnyArray) -> str:
     """Return the kind of the first value that is no number, and the value, or "numbers"."""
     if column.dtype.kind != "O":
         return kind_of(column.dtype)
@@ -287,7 +296,7 @@ def block_rows(width: int, dtype: DTypeLike = np.float64) -> int:
     return max(1, min(BLOCK_ROWS, BLOCK_BYTES // row))
 
 
-def blocks_of_parts(offsets: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+def blocks_of_parts(offsets: Rows, most: int) -> Iterator[tuple[int, int]]:
     """Yield the first and the end of parts that have at most so many rows together, or one part."""
     first = 0
     while first < len(offsets) - 1:
@@ -422,7 +431,7 @@ def _check_coordinates(X: Sparse, name: str) -> None:
             raise _outside(name, X.shape, rows[at], columns[at])
 
 
-def _first_outside(indices: NDArray[Any], limit: int) -> int:
+def _first_outside(indices: AnyArray, limit: int) -> int:
     """Return the place of the first index that is below 0 or not below the limit, or -1."""
     unsigned = indices.view(f"u{indices.itemsize}")  # of which those below 0 are the largest
     if not unsigned.size or int(unsigned.max()) < limit:
@@ -456,7 +465,7 @@ def _check_lists(X: Sparse, name: str) -> None:
             )
 
 
-def _indices(X: Sparse, part: str, name: str) -> NDArray[Any]:
+def _indices(X: Sparse, part: str, name: str) -> AnyArray:
     """Return indices as an array for compiled code; copy them only if needed."""
     array = np.asarray(getattr(X, part))
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -545,7 +554,7 @@ def read_rows(
     estimator: BaseEstimator | None = None,
     reset: bool = False,
     sparse: Literal[False],
-) -> NDArray[Any]: ...
+) -> AnyArray: ...
 
 
 @overload
@@ -557,7 +566,7 @@ def read_rows(
     y: ArrayLike | None,
     reset: bool = False,
     sparse: Literal["csr", False] = "csr",
-) -> tuple[Matrix, NDArray[Any]]: ...
+) -> tuple[Matrix, AnyArray]: ...
 
 
 def read_rows(
@@ -624,12 +633,12 @@ def read_rows(
         raise
 
 
-def is_plain(values: object) -> TypeGuard[NDArray[Any]]:
+def is_plain(values: object) -> TypeGuard[AnyArray]:
     """Tell whether values are an array of numbers, which loses nothing when it is read."""
     return type(values) is np.ndarray and values.dtype.kind in "biuf"
 
 
-def is_ready(values: object, n_dimensions: int) -> TypeGuard[NDArray[Any]]:
+def is_ready(values: object, n_dimensions: int) -> TypeGuard[AnyArray]:
     """Tell whether values are an array of float64 or float32 with rows, in the machine's order."""
     return (
         type(values) is np.ndarray
@@ -668,7 +677,7 @@ def refuse_lossy(values: object, name: str) -> None:
         raise ArgumentError(name, text)
 
 
-def object_array(values: Iterable[Any]) -> NDArray[Any]:
+def object_array(values: Iterable[Any]) -> AnyArray:
     """Return an array of objects, (n_values,), also of values that NumPy would take for rows."""
     listed = list(values)
     array = np.empty(len(listed), dtype=object)
@@ -799,7 +808,7 @@ def require_columns(names: Iterable[Any], known: Sequence[Any], what: str, where
             raise ArgumentError(what, text, place=where, found=NO_COLUMN)
 
 
-def real_array(values: object, name: str, *, keep_float32: bool = False) -> NDArray[Any]:
+def real_array(values: object, name: str, *, keep_float32: bool = False) -> AnyArray:
     """Return real numbers as a C-contiguous, aligned, native float64 array; copy only if needed.
 
     Parameters
@@ -882,9 +891,7 @@ def advice_on_limit(value: object) -> str:
     return ": Preferences.from_intervals takes values of which only a limit is known"
 
 
-def converted_times(
-    times: NDArray[Any], dtype: np.dtype[Any]
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def converted_times(times: AnyArray, dtype: np.dtype[Any]) -> tuple[AnyArray, Flags]:
     """Return NumPy's times in another unit, and which of them are the same times there.
 
     Others are out of the unit's range, or too fine for it.
@@ -921,7 +928,7 @@ def reads_lists(model: BaseEstimator) -> bool:
 
 def predicted(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, **named: ArrayLike
-) -> NDArray[Any]:
+) -> AnyArray:
     """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows.
 
     Searches of scikit-learn take none, so that their best estimator predicts.
@@ -936,7 +943,7 @@ def predicted(
 
 def judged(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, **named: ArrayLike
-) -> NDArray[Any]:
+) -> AnyArray:
     """Return the scores of `predicted` for a metric, which would take NaN for not retrieved."""
     scores = np.asarray(predicted(model, X, qid, **named))
     if np.isnan(scores).any():
@@ -968,7 +975,7 @@ class _OfFrames:
     def __init__(self, model: BaseEstimator) -> None:
         self.model, self.reads_lists = model, reads_lists(model)
 
-    def predict(self, X: NDArray[Any], qid: ArrayLike | None = None) -> Any:
+    def predict(self, X: AnyArray, qid: ArrayLike | None = None) -> Any:
         """Return the scores of rows."""
         import pandas
 
@@ -1002,7 +1009,7 @@ def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False)
     return np.ascontiguousarray(values)
 
 
-def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
+def take_rows(X: Any, rows: Rows) -> Any:
     """Return some rows of an array, a CSR matrix or a frame. A frame stays one, with its names.
 
     Parameters

@@ -13,7 +13,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]  # numbers of rows
+AnyArray = NDArray[Any]
+Flags = NDArray[np.bool_]
+Rows = NDArray[np.int64]  # numbers of rows, and other whole numbers
 Vector = NDArray[np.float64]
 
 
@@ -166,7 +168,7 @@ def require_finite(X: Any, name: str, *, with_row: bool = True) -> None:
         raise ArgumentError(name, text, row=at, column=column, found=what)
 
 
-def not_finite(values: NDArray[Any]) -> int | None:
+def not_finite(values: AnyArray) -> int | None:
     """Return the place of the first value of an array, read row by row, that is not finite."""
     finite = np.isfinite(values)
     return None if finite.all() else int(np.argmin(finite))

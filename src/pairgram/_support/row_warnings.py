@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from pairgram._support import limits
-from pairgram._support.checks import Vector, warn_caller
+from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.parameters import OF_DISTANCES
 
 if TYPE_CHECKING:
@@ -268,7 +267,7 @@ def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
     if np.count_nonzero(small) < max(1.0, MANY_SMALL * np.count_nonzero(varying)):
         return
 
-    def described(columns: NDArray[np.int64]) -> str:
+    def described(columns: Rows) -> str:
         return ", ".join(
             f"{column if names is None else repr(names[column])} ({spreads[column]:.2g})"
             for column in columns[:3]

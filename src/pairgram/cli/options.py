@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 import pairgram
+from pairgram._support.checks import AnyArray
 from pairgram._support.files import kind_of_binary, naming, shown
 from pairgram._support.parameters import (
     FOURIER_KERNEL,
@@ -33,8 +34,6 @@ from pairgram._support.parameters import (
 from pairgram.cli.report import count, warn, working
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pairgram._support.types import BaseEstimator, Matrix
     from pairgram.datasets import LetorData
     from pairgram.metrics import Metric
@@ -84,7 +83,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
         buffered.detach()  # so that standard input stays open
 
 
-def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
+def load_scores(path: Path, n_rows: int) -> AnyArray:
     """Read a file with one number per line, ``-`` for standard input, or a Parquet file of scores.
 
     Raises
@@ -115,7 +114,7 @@ def load_scores(path: Path, n_rows: int) -> NDArray[Any]:
     return scores
 
 
-def _scores_of_parquet(path: Path) -> NDArray[Any]:
+def _scores_of_parquet(path: Path) -> AnyArray:
     """Read the column of scores that ``pairgram predict`` writes."""
     from pairgram._support.checks import ArgumentError
     from pairgram.tables.scan import read_labels
@@ -455,7 +454,7 @@ def reading(path: Path) -> Iterator[tuple[Any, str]]:
         yield file, name_of(path)
 
 
-def load_qrels(path: Path) -> dict[str, NDArray[Any]]:
+def load_qrels(path: Path) -> dict[str, AnyArray]:
     """Read TREC's judgements, and say so on a terminal."""
     from pairgram.datasets.trec import parse_qrels
 
@@ -463,7 +462,7 @@ def load_qrels(path: Path) -> dict[str, NDArray[Any]]:
         return parse_qrels(*named_file)
 
 
-def load_run(path: Path) -> dict[str, NDArray[Any]]:
+def load_run(path: Path) -> dict[str, AnyArray]:
     """Read a TREC run, and say so on a terminal."""
     from pairgram.datasets.trec import parse_run
 
@@ -473,7 +472,7 @@ def load_run(path: Path) -> dict[str, NDArray[Any]]:
 
 def predict_file(
     model_path: Path, path: Path, *, sparse: bool, n_threads: int | None
-) -> tuple[LetorData, NDArray[Any]]:
+) -> tuple[LetorData, AnyArray]:
     """Return the data of a LETOR file and a model's scores of its rows.
 
     If the file names fewer features than the model has, a note says so. This is not an error,

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, verbatim
 from pairgram._support.parameters import check_size
 from pairgram.data.queries import Queries, read_ids
 from pairgram.features.base import generator
@@ -33,7 +33,7 @@ class Interleaved(NamedTuple):
     """
 
     items: list[Any]
-    team: NDArray[Any]
+    team: AnyArray
 
 
 def interleave(

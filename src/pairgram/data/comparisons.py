@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 import pairgram._core as _core
 from pairgram._support import limits, machine
-from pairgram._support.checks import Rows, Vector, first_not_finite, require_finite
+from pairgram._support.checks import Flags, Rows, Vector, first_not_finite, require_finite
 from pairgram._support.machine import cached_property
 from pairgram.data.dataset import Block, RankingData, less_shared
 from pairgram.data.pairs import PairSettings
@@ -134,8 +133,8 @@ class ComparedRows(RankingData):
         return np.asarray(of_first - of_second)
 
     def varying(
-        self, settings: PairSettings, counted: NDArray[np.bool_], diagonal: Vector, size: Vector
-    ) -> NDArray[np.bool_]:
+        self, settings: PairSettings, counted: Flags, diagonal: Vector, size: Vector
+    ) -> Flags:
         """Tell which features differ in a comparison, by more than products lose.
 
         Features whose squares vanish may differ too; the solver refuses them.

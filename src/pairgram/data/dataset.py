@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import column_or_1d
 
 import pairgram._core as _core
@@ -26,7 +26,9 @@ from pairgram._support.arrays import (
     require_label_each,
 )
 from pairgram._support.checks import (
+    AnyArray,
     ArgumentError,
+    Flags,
     Rows,
     Vector,
     first_not_finite,
@@ -70,7 +72,7 @@ class Block(NamedTuple):
     node_map : compiled map of X to the features, or None if X holds the features
     """
 
-    rows: NDArray[np.int64] | slice
+    rows: Rows | slice
     problem: _core.RankingProblem
     X: Any
     targets: Vector
@@ -140,7 +142,7 @@ class RankingData:
     feature_map: Any = None
     offset: Vector | None = None
     applied: Any = None
-    names: NDArray[Any] | None = None
+    names: AnyArray | None = None
     group_of: Rows | None = None
     preferences: Preferences | None = None
     propensity: Vector | None = None
@@ -297,8 +299,8 @@ class RankingData:
         return z
 
     def varying(
-        self, settings: PairSettings, counted: NDArray[np.bool_], diagonal: Vector, size: Vector
-    ) -> NDArray[np.bool_]:
+        self, settings: PairSettings, counted: Flags, diagonal: Vector, size: Vector
+    ) -> Flags:
         """Tell which features of CSR rows vary in the queries that are counted, (n_features,).
 
         `diagonal` and `size` are those of the compiled pairs.
@@ -409,7 +411,7 @@ class RankingData:
             )
         return replace(self, queries=Queries.make(len(self.y)), group_of=None)
 
-    def has_pairs(self, settings: PairSettings) -> NDArray[np.bool_]:
+    def has_pairs(self, settings: PairSettings) -> Flags:
         """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
         if settings.is_of_clicks:
             n_rows = np.where(
@@ -438,7 +440,7 @@ class RankingData:
         first[index[descending]] = labels[descending]
         return self._per_query(counts & (self.y != first[queries.index()]))
 
-    def _per_query(self, counted: NDArray[np.bool_]) -> Rows:
+    def _per_query(self, counted: Flags) -> Rows:
         """Return the number of rows that are counted, (n_queries,)."""
         ends = np.cumsum(self.queries.grouped(counted))
         return np.diff(np.concatenate(([0], ends))[self.queries.offsets])
@@ -582,9 +584,7 @@ class RankingData:
         """
         return None
 
-    def _dense_blocks(
-        self, mapped_by_core: bool
-    ) -> Iterator[tuple[NDArray[np.int64] | slice, RankingData]]:
+    def _dense_blocks(self, mapped_by_core: bool) -> Iterator[tuple[Rows | slice, RankingData]]:
         transform = self.feature_map is not None and not mapped_by_core
         queries = self.queries
         order = np.arange(queries.n_rows) if queries.order is None else queries.order
@@ -693,9 +693,7 @@ def without_features(data: RankingData) -> RankingData:
     return replace(data, X=np.empty((len(data.y), 0)), feature_map=None)
 
 
-def count_varying(
-    data: RankingData, pointwise: bool, counted: NDArray[np.bool_], varying: NDArray[np.int64]
-) -> None:
+def count_varying(data: RankingData, pointwise: bool, counted: Flags, varying: Rows) -> None:
     """Add the numbers of queries in which features of CSR rows vary to `varying`.
 
     It has shape (n_features + 1,); the last entry is for any feature. Queries that are not
@@ -723,15 +721,13 @@ def count_varying(
 HEAVY = 2.0**10
 
 
-def heaviest_of(group: NDArray[np.int64], weight: NDArray[Any]) -> NDArray[np.int64]:
+def heaviest_of(group: Rows, weight: AnyArray) -> Rows:
     """Return the row of the largest weight of every group that has rows, by ascending groups."""
     order = np.lexsort((weight, group))
     return order[np.diff(group[order], append=-1) != 0]
 
 
-def less_shared(
-    rows: Sparse, group: NDArray[np.int64], weight: Vector, *, heavy: bool = False
-) -> Any:
+def less_shared(rows: Sparse, group: Rows, weight: Vector, *, heavy: bool = False) -> Any:
     """Return CSR rows that have the same differences within groups, but smaller values.
 
     A large value that all rows of a group share would cost the differences their digits. Where all

@@ -6,14 +6,13 @@ import uuid
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
 from pairgram._support.arrays import converted_times
-from pairgram._support.checks import ArgumentError, warn_caller
+from pairgram._support.checks import AnyArray, ArgumentError, Flags, Rows, Vector, warn_caller
 from pairgram.data.queries import Queries, plain_ids
 
 Hashes = NDArray[np.uint64]
@@ -49,7 +48,7 @@ ATTOSECONDS = {
 NANOSECOND = ATTOSECONDS["ns"]
 
 
-def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
+def hash_ids(ids: AnyArray) -> tuple[Hashes, Flags]:
     """Return (hashes, which ids have a hash) for distinct ids, both of shape (n_ids,).
 
     Parameters
@@ -97,7 +96,7 @@ def hash_ids(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
     return _hash_objects(ids.astype(object))
 
 
-def _hash_floats(values: NDArray[np.float64]) -> Hashes:
+def _hash_floats(values: Vector) -> Hashes:
     whole = (values == np.floor(values)) & (np.abs(values) < 2.0**63)
     numbers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
     with_fraction = _hashed(REAL, np.ascontiguousarray(values).view(np.uint64)[:, None])
@@ -108,7 +107,7 @@ def _hash_floats(values: NDArray[np.float64]) -> Hashes:
     return hashes
 
 
-def _hash_times(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
+def _hash_times(ids: AnyArray) -> tuple[Hashes, Flags]:
     """Return (hashes, which ids have a hash) for NumPy's times or differences of times."""
     kind = TIME if ids.dtype.kind == "M" else DURATION
     nanoseconds, exact = converted_times(ids, np.dtype(f"{ids.dtype.kind}8[ns]"))
@@ -121,7 +120,7 @@ def _hash_times(ids: NDArray[Any]) -> tuple[Hashes, NDArray[np.bool_]]:
     return hashes, known
 
 
-def _attoseconds(time: NDArray[Any]) -> int | None:
+def _attoseconds(time: AnyArray) -> int | None:
     """Return one time of NumPy, of shape (1,), in attoseconds; None if 64-bit days overflow."""
     if np.datetime_data(time.dtype)[0] in "YM":
         time, exact = converted_times(time, np.dtype(f"{time.dtype.kind}8[D]"))
@@ -148,7 +147,7 @@ def _hash_whole(number: int) -> int:
     return _hash_bytes(LARGE, str(number).encode())
 
 
-def _hash_texts(texts: NDArray[np.str_], lengths: NDArray[np.int64] | None = None) -> Hashes:
+def _hash_texts(texts: NDArray[np.str_], lengths: Rows | None = None) -> Hashes:
     width = texts.dtype.itemsize // 4
     native = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
     points = np.zeros((width + width % 2, len(texts)), dtype=np.uint32)
@@ -163,7 +162,7 @@ def _hash_texts(texts: NDArray[np.str_], lengths: NDArray[np.int64] | None = Non
     return _hashed(TEXT, units.T, lengths, per_unit=2)
 
 
-def _hash_objects(ids: NDArray[np.object_]) -> tuple[Hashes, NDArray[np.bool_]]:
+def _hash_objects(ids: NDArray[np.object_]) -> tuple[Hashes, Flags]:
     values = ids.tolist()
     if values and all(type(value) is str for value in values):
         try:
@@ -245,7 +244,7 @@ def _hash_bytes(kind: int, value: bytes) -> int:
 def _hashed(
     kind: int,
     units: Hashes,
-    lengths: NDArray[np.int64] | None = None,
+    lengths: Rows | None = None,
     *,
     per_unit: int = 1,
 ) -> Hashes:
@@ -290,7 +289,7 @@ class IdSet:
     def __len__(self) -> int:
         return sum(map(len, self.runs))
 
-    def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
+    def contains(self, hashes: Hashes) -> Flags:
         """Tell which hashes are in the set, in O(log² n) time each."""
         found = np.zeros(len(hashes), dtype=bool)
         for run in self.runs:

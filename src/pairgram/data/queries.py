@@ -17,7 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import is_plain, object_array, real_array, refuse_lossy
-from pairgram._support.checks import ArgumentError, Rows, Vector, called_by, verbatim, warn_caller
+from pairgram._support.checks import (
+    AnyArray,
+    ArgumentError,
+    Flags,
+    Rows,
+    Vector,
+    called_by,
+    verbatim,
+    warn_caller,
+)
 from pairgram._support.machine import cached_property, resolve_n_threads
 
 # Rows are compared in blocks of this many bytes.
@@ -84,7 +93,7 @@ def _random_vector(n: int) -> Vector:
     return vector
 
 
-def _equal(X: Any, a: Rows, b: Rows) -> NDArray[np.bool_]:
+def _equal(X: Any, a: Rows, b: Rows) -> Flags:
     """Tell for which i the rows a[i] and b[i] of X have the same values."""
     out = np.empty(len(a), dtype=bool)
     step = max(1, COMPARED_BYTES // (8 * max(1, X.shape[1])))
@@ -204,9 +213,9 @@ class Queries:
         The caller's ids. None if there were none (one query, or group sizes).
     """
 
-    offsets: NDArray[np.int64]
-    order: NDArray[np.int64] | None = None
-    ids: NDArray[Any] | None = None
+    offsets: Rows
+    order: Rows | None = None
+    ids: AnyArray | None = None
 
     @classmethod
     def make(
@@ -251,12 +260,12 @@ class Queries:
         return cls._from_ids(as_ids(qid, n_rows, name), name)
 
     @classmethod
-    def of_sizes(cls, sizes: NDArray[np.int64], ids: NDArray[Any] | None = None) -> Queries:
+    def of_sizes(cls, sizes: Rows, ids: AnyArray | None = None) -> Queries:
         """Group rows by sizes of which nothing is wrong, with the ids of the queries if any."""
         return cls(_offsets(sizes), None, ids)
 
     @classmethod
-    def _from_ids(cls, ids: NDArray[Any], name: str) -> Queries:
+    def _from_ids(cls, ids: AnyArray, name: str) -> Queries:
         n_rows = len(ids)
         if n_rows == 0:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
@@ -287,7 +296,7 @@ class Queries:
         return int(self.offsets[-1])
 
     @cached_property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Rows:
         """The number of rows of every query, shape (n_queries,)."""
         return np.diff(self.offsets)
 
@@ -296,12 +305,12 @@ class Queries:
         """The number of queries that have rows."""
         return int(np.count_nonzero(self.sizes))
 
-    def rows(self, query: int) -> NDArray[np.int64] | slice:
+    def rows(self, query: int) -> Rows | slice:
         """Return the slice or the numbers of the caller's rows of one query."""
         begin, end = int(self.offsets[query]), int(self.offsets[query + 1])
         return slice(begin, end) if self.order is None else self.order[begin:end]
 
-    def index(self) -> NDArray[np.int64]:
+    def index(self) -> Rows:
         """Return, for every row in the caller's order, the number of its query: (n_rows,)."""
         grouped = np.repeat(np.arange(self.n_queries), self.sizes)
         if self.order is None:
@@ -310,7 +319,7 @@ class Queries:
         index[self.order] = grouped
         return index
 
-    def grouped(self, values: NDArray[Any]) -> NDArray[Any]:
+    def grouped(self, values: AnyArray) -> AnyArray:
         """Return values of rows (n_rows, …), reordered so that rows of a query stand together."""
         return values if self.order is None else values[self.order]
 
@@ -326,9 +335,7 @@ class Queries:
         rows = check_weights(values, self.n_rows, name)
         return self._of_each(rows, 1.0, name, np.asarray)
 
-    def groups(
-        self, values: ArrayLike, name: str = "groups"
-    ) -> tuple[NDArray[np.int64], list[Any]]:
+    def groups(self, values: ArrayLike, name: str = "groups") -> tuple[Rows, list[Any]]:
         """Return the number of the group of every query, (n_queries,), and the ids of the groups.
 
         The values are ids for every row. Groups are numbered in the order of their ids, or in that
@@ -351,8 +358,8 @@ class Queries:
         return self._of_each(rows, 0, name, lambda number: repr(ids[int(number)])), ids
 
     def _of_each(
-        self, rows: NDArray[Any], otherwise: float, name: str, shown: Callable[[Any], object]
-    ) -> NDArray[Any]:
+        self, rows: AnyArray, otherwise: float, name: str, shown: Callable[[Any], object]
+    ) -> AnyArray:
         """Return the value of every query, of which all rows must have the same."""
         grouped = self.grouped(rows)
         out = np.full(self.n_queries, otherwise, rows.dtype)
@@ -403,7 +410,7 @@ def _plain(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) and not is_time else value
 
 
-def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
+def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> AnyArray:
     """Return ids as `read_ids` does, after a check that none is missing: None, NaN, NaT or NA."""
     ids = read_ids(qid, n_rows, name)
     if ids.dtype.kind in "fc":
@@ -426,7 +433,7 @@ def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
     return ids
 
 
-def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> NDArray[Any]:
+def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> AnyArray:
     """Return ids as an array of shape (n_rows,) in which different ones stay different.
 
     This is the only way in which the package reads ids, so that they are the same queries for all
@@ -471,7 +478,7 @@ def _python_objects(column: Any) -> NDArray[np.object_]:
     return object_array(column.to_pylist() if hasattr(column, "to_pylist") else column)
 
 
-def plain_ids(ids: NDArray[Any]) -> list[Any]:
+def plain_ids(ids: AnyArray) -> list[Any]:
     """Return ids as Python objects. Times stay NumPy's, else they would become integers."""
     return list(ids) if ids.dtype.kind in "mM" else [_plain(one) for one in ids.tolist()]
 
@@ -530,7 +537,7 @@ def _is_missing(value: object) -> bool:
         return True
 
 
-def codes_of_objects(ids: NDArray[Any], name: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def codes_of_objects(ids: AnyArray, name: str) -> tuple[Rows, AnyArray]:
     """Number hashable ids in the order of their first rows; return (numbers, distinct ids)."""
     numbers: dict[Any, int] = defaultdict(itertools.count().__next__)
     try:
@@ -549,11 +556,11 @@ def _is_hashable(value: object) -> bool:
     return True
 
 
-def _offsets(sizes: NDArray[Any]) -> NDArray[np.int64]:
+def _offsets(sizes: AnyArray) -> Rows:
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
 
 
-def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> Rows:
     refuse_lossy(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import object_array
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import AnyArray, ArgumentError
 from pairgram._support.files import naming, shown
 from pairgram._support.parameters import LoggingEngine, PluginName, check_text
 from pairgram.data.queries import id_texts
@@ -55,7 +54,7 @@ def read_feature_log(
     query: str = "qid",
     document: str | None = None,
     log: str | None = None,
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, AnyArray]:
     r"""Read the features that a search engine logged, as columns with a row for every document.
 
     Parameters

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import checked_sparse, real_array
-from pairgram._support.checks import Vector, not_finite
+from pairgram._support.checks import AnyArray, Rows, Vector, not_finite
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.queries import Queries, as_ids
@@ -154,7 +154,7 @@ class LetorError(ValueError):
         return cls(name, int(line), f"{text}(", width, ")")
 
 
-Loaded = tuple[Any, Vector, NDArray[Any] | None]
+Loaded = tuple[Any, Vector, AnyArray | None]
 
 
 @overload
@@ -178,7 +178,7 @@ def load_letor(
     zero_based: bool = ...,
     comments: Literal[True],
     n_threads: int | None = ...,
-) -> tuple[Any, Vector, NDArray[Any] | None, list[str]]: ...
+) -> tuple[Any, Vector, AnyArray | None, list[str]]: ...
 def load_letor(
     path: str | os.PathLike[str],
     *,
@@ -399,7 +399,7 @@ def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
             return
 
 
-def _ids(parser: Any) -> NDArray[Any] | None:
+def _ids(parser: Any) -> AnyArray | None:
     ids = parser.ids()
     named = parser.named_ids()
     if ids is None or not named:
@@ -411,7 +411,7 @@ def _ids(parser: Any) -> NDArray[Any] | None:
     return texts
 
 
-def as_text_ids(ids: NDArray[Any]) -> NDArray[np.object_]:
+def as_text_ids(ids: AnyArray) -> NDArray[np.object_]:
     """Return integer ids as an object array of their texts; return texts as they are."""
     if ids.dtype == object:
         return ids
@@ -421,7 +421,7 @@ def as_text_ids(ids: NDArray[Any]) -> NDArray[np.object_]:
     return np.asarray(texts[queries.index()])
 
 
-def _take_dense(parser: Any, name: str, wanted: int | None) -> NDArray[Any]:
+def _take_dense(parser: Any, name: str, wanted: int | None) -> AnyArray:
     n_rows, n_features, n_values = parser.n_rows, parser.n_features, parser.n_values
     itemsize = 4 if isinstance(parser, _core.LetorParser32) else 8
     more = (n_rows * n_features - n_values) * itemsize
@@ -532,9 +532,7 @@ def dump_letor(
             )
 
 
-def _matrix(
-    X: Any, zero_based: bool
-) -> tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.int64] | None]:
+def _matrix(X: Any, zero_based: bool) -> tuple[AnyArray, Rows | None, Rows | None]:
     """Return X as (values, None, None) or, if sparse, as canonical CSR (data, indptr, indices)."""
     is_sparse = sp.issparse(X)  # a plain bool, because the type guard does not know shapes
     if not is_sparse:
@@ -563,7 +561,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X must have at most 2^31 - 1 features, got {shape[1]}")
 
 
-def _check_finite(values: NDArray[Any], indptr: NDArray[np.int64] | None, rows: slice) -> None:
+def _check_finite(values: AnyArray, indptr: Rows | None, rows: slice) -> None:
     part = values[rows] if indptr is None else values[indptr[rows.start] : indptr[rows.stop]]
     finite = np.isfinite(part)
     if finite.all():
@@ -661,7 +659,7 @@ class LetorData(NamedTuple):
 
     X: Any
     y: Vector
-    qid: NDArray[Any] | None
+    qid: AnyArray | None
 
     def __repr__(self) -> str:
         """Return the shapes."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairgram._support.checks import Vector
+from pairgram._support.checks import Rows, Vector
 from pairgram._support.parameters import check_at_least_zero, check_size
 
 # The share of labels below each fifth of the label range, as in the web search data sets.
@@ -25,7 +24,7 @@ def make_ranking(
     noise: float = 1.0,
     query_effect: float = 0.5,
     random_state: int | np.random.RandomState | np.random.Generator | None = None,
-) -> tuple[Vector, Vector, NDArray[np.int64]]:
+) -> tuple[Vector, Vector, Rows]:
     """Make data like those of web search: features are correlated, and high labels are rare.
 
     Parameters
@@ -131,7 +130,7 @@ def _draw_sizes(
     rng: np.random.RandomState | np.random.Generator,
     n_queries: int,
     n_documents: int | Sequence[int],
-) -> NDArray[np.int64]:
+) -> Rows:
     if not isinstance(n_documents, Sequence):
         return np.full(n_queries, check_size("n_documents", n_documents), dtype=np.int64)
     if len(n_documents) != 2:

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import object_array, real_array
+from pairgram._support.checks import AnyArray
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram.data.queries import id_texts
 from pairgram.datasets.letor import DAMAGE, compressing, unpacked
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, AnyArray]
 
 CONTROL = re.compile("[\x00-\x1f\x7f]")
 # How no id of a query may begin: a comment, a byte order mark, and a file of bzip2.
@@ -188,7 +189,7 @@ def _parse(raw: io.BufferedReader, name: str, form: _Form) -> Columns:
         values.append(value)
     if not ids:
         raise ValueError(f"{name}: found no line, want lines {form.fields}")
-    numbers: NDArray[Any] = np.array(values, form.dtype)
+    numbers: AnyArray = np.array(values, form.dtype)
     return {"qid": object_array(ids), "docno": object_array(documents), form.column: numbers}
 
 
@@ -287,7 +288,7 @@ def run_lines(qid: ArrayLike, docno: ArrayLike, score: ArrayLike, tag: str) -> l
     return [line for query in lists.items() for line in _lines_of(*query, scores, tag)]
 
 
-def _lines_of(query: str, rows: dict[str, int], scores: NDArray[Any], tag: str) -> Iterator[str]:
+def _lines_of(query: str, rows: dict[str, int], scores: AnyArray, tag: str) -> Iterator[str]:
     """Yield the lines of a query, given the row of every document."""
     own = scores[list(rows.values())]
     names = [name for name, value in zip(rows, own, strict=True) if value == value]
@@ -296,7 +297,7 @@ def _lines_of(query: str, rows: dict[str, int], scores: NDArray[Any], tag: str) 
         yield f"{query} Q0 {names[at]} {rank} {own[at]!s} {tag}"
 
 
-def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:
+def by_trec_order(names: list[str], scores: AnyArray) -> NDArray[np.int64]:
     """Return documents in the order of trec_eval: float32 scores, then names, both descending."""
     with np.errstate(over="ignore"):  # beyond float32 is infinite, as there
         keys = -scores.astype(np.float32)

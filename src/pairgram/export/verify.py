@@ -163,11 +163,12 @@ def verify(
             "exported must be what a function of pairgram.export returned, got "
             f"{type(exported).__name__}"
         )
-    if not hasattr(X, "for_model"):
+    given: Any = X
+    if not hasattr(given, "for_model"):
         return _parity(*_both(exported, model, X, qid))
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
-    table, scorer = X.in_order().for_model(model)
+    table, scorer = given.in_order().for_model(model)
     takes_frames = hasattr(scorer, "reads_lists")  # a pipeline, or a search
     if not takes_frames:
         model = scorer
@@ -181,9 +182,12 @@ def verify(
         gaps = given[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
         own = np.empty(len(gaps))
         given = given.reindex(columns=model.feature_names_in_)
-        for part, score, X in ((gaps, scorer.predict, rows.X), (~gaps, model.predict, given)):
+        for part, score, own_rows in (
+            (gaps, scorer.predict, rows.X),
+            (~gaps, model.predict, given),
+        ):
             if part.any():
-                own[part] = score(X[part])
+                own[part] = score(own_rows[part])
     return _parity(*_both(exported, model, given, rows.query, own))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -31,7 +31,7 @@ from pairgram._support.arrays import (
     require_numbers,
     with_entries,
 )
-from pairgram._support.checks import Rows, Vector, naming_not_finite, require_finite
+from pairgram._support.checks import AnyArray, Rows, Vector, naming_not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import PARAMETERS, stored
 from pairgram._support.schema import Kind, brief, check_record
@@ -135,13 +135,13 @@ def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vect
     return np.concatenate(scores)
 
 
-def _score(node_map: Any, coef: Vector, X: NDArray[Any], n_threads: int) -> Vector:
+def _score(node_map: Any, coef: Vector, X: AnyArray, n_threads: int) -> Vector:
     if node_map is None:
         return _core.score_rows(X, coef, n_threads)
     return node_map.score(X, coef, n_threads)
 
 
-def dense(X: Matrix) -> NDArray[Any]:
+def dense(X: Matrix) -> AnyArray:
     """Return rows as an array."""
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
 
@@ -208,14 +208,14 @@ class ValueMap(ABC):
         """Check the rows and return them. Errors are those of `transform` of a `FeatureMap`."""
 
     @abstractmethod
-    def values(self, X: Matrix) -> NDArray[Any]:
+    def values(self, X: Matrix) -> AnyArray:
         """Return the values of dense or CSR rows that have been checked, (n_rows, n_values)."""
 
     @abstractmethod
     def node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map to values without the shift, or None if there is none."""
 
-    def transform(self, X: RowsLike) -> NDArray[Any]:
+    def transform(self, X: RowsLike) -> AnyArray:
         """Return the values of dense or CSR rows, (n_rows, n_values)."""
         return self.values(self.checked(X))
 
@@ -317,12 +317,12 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         raise _no_formula(self)
 
     @abstractmethod
-    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Return arrays, named "map_…", and settings that JSON can hold, for a model file."""
 
     @classmethod
     @abstractmethod
-    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         """Make the fitted map that `_describe` described."""
 
     @abstractmethod
@@ -335,7 +335,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def transform(self, X: RowsLike) -> NDArray[Any]:
+    def transform(self, X: RowsLike) -> AnyArray:
         """Return the features, (n_rows, n_features_out), float32 for float32 X, else float64.
 
         The features of a row have the same bits whatever other rows X has.
@@ -351,7 +351,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         return self._features(self._checked(X))
 
-    def _features(self, X: Matrix) -> NDArray[Any]:
+    def _features(self, X: Matrix) -> AnyArray:
         """Return the features of rows that have been checked."""
         threads = resolve_n_threads(self.n_threads)
         if not scipy.sparse.issparse(X):
@@ -366,7 +366,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         return finite_rows(self, X, reset=False)
 
-    def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
+    def _values(self, X: AnyArray, n_threads: int) -> AnyArray:
         """Return the features of dense rows that have been checked."""
         return self._node_map(X.dtype).map(X, n_threads)
 
@@ -421,7 +421,7 @@ def finite_rows(
     return X
 
 
-def mapped(feature_map: Transformer, X: Matrix) -> NDArray[Any]:
+def mapped(feature_map: Transformer, X: Matrix) -> AnyArray:
     """Return the features that a fitted transformer makes of X, as a dense array.
 
     Raises
@@ -503,7 +503,7 @@ def checked(feature_map: object, X: RowsLike) -> Any:
     return feature_map._checked(X) if is_known(feature_map) else X
 
 
-def features_of(feature_map: Transformer, X: Matrix) -> NDArray[Any]:
+def features_of(feature_map: Transformer, X: Matrix) -> AnyArray:
     """Return the features that a fitted transformer makes of checked rows, as a dense array."""
     return feature_map._features(X) if is_known(feature_map) else mapped(feature_map, X)
 
@@ -605,7 +605,7 @@ MAPS = {
 
 def describe_map(
     feature_map: FeatureMap | None,
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any] | None]:
+) -> tuple[dict[str, AnyArray], dict[str, Any] | None]:
     """Return the arrays and settings of a fitted map for a model file; see `restore_map`.
 
     Raises
@@ -626,7 +626,7 @@ def describe_map(
     return arrays, {"kind": kind, **settings}
 
 
-def restore_map(arrays: dict[str, NDArray[Any]], settings: dict[str, Any] | None) -> Any:
+def restore_map(arrays: dict[str, AnyArray], settings: dict[str, Any] | None) -> Any:
     """Make the fitted map that `describe_map` described. The contents must have been checked."""
     if settings is None:
         return None

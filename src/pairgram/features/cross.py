@@ -8,12 +8,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 import pairgram._core as _core
-from pairgram._support.checks import ArgumentError, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, verbatim
 from pairgram._support.parameters import COUNT
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
 from pairgram.features.base import (
@@ -154,7 +154,7 @@ class Cross(FeatureMap):
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
         return self
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> AnyArray:
         """Return names such as ``"age × price"``; those of a map of a side are numbered.
 
         Parameters
@@ -248,7 +248,7 @@ class Cross(FeatureMap):
         tuple(f"{side}." for side in _SIDES),
     )
 
-    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         arrays = {"map_kept": self.kept_, "map_left": self.left_, "map_right": self.right_}
         settings = self.get_params(deep=False)
         for name in ("left", "right", "keep"):
@@ -260,7 +260,7 @@ class Cross(FeatureMap):
         return arrays, {**settings, "fitted": {"n_features": self.n_features_in_}}
 
     @classmethod
-    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         fitted = settings.pop("fitted")
         maps = {
             side: restore_map(_of_side(arrays, side), settings.pop(f"{side}_map"))
@@ -289,7 +289,7 @@ class Cross(FeatureMap):
         )
 
 
-def _of_side(arrays: Arrays, side: str) -> dict[str, NDArray[Any]]:
+def _of_side(arrays: Arrays, side: str) -> dict[str, AnyArray]:
     """Return the arrays of the map of a side, by the names that its own file would give."""
     return {
         name.removeprefix(f"{side}."): array

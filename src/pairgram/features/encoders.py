@@ -7,14 +7,14 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from pairgram._support.checks import AnyArray
 from pairgram.features.formulas import Affine, Column, Lookup, Value
 
 # Given a fitted encoder and the number k of a column, the numbers that are made of each of its
 # categories, (n_categories, n_made), and of any other value, (n_made,).
-Codes = Callable[[Any, int], tuple[NDArray[Any], NDArray[Any]]]
+Codes = Callable[[Any, int], tuple[AnyArray, AnyArray]]
 
 
 def encoded(codes: Codes, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
@@ -90,7 +90,7 @@ def _infrequent(step: BaseEstimator) -> list[Any]:
     return found
 
 
-def _groups_of(step: BaseEstimator, k: int) -> tuple[NDArray[Any], int | None]:
+def _groups_of(step: BaseEstimator, k: int) -> tuple[AnyArray, int | None]:
     """Return the group of each category of column k, and that of rare ones, the last, if any are.
 
     An OrdinalEncoder gives NaN no group: that of NaN is after all others.
@@ -106,7 +106,7 @@ def _groups_of(step: BaseEstimator, k: int) -> tuple[NDArray[Any], int | None]:
     return groups, len(frequent)
 
 
-def one_hot_codes(step: BaseEstimator, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def one_hot_codes(step: BaseEstimator, k: int) -> tuple[AnyArray, AnyArray]:
     groups, rare = _groups_of(step, k)
     n_groups = int(groups.max()) + 1
     made, other = np.eye(n_groups, dtype=bool)[groups], np.zeros(n_groups)
@@ -117,7 +117,7 @@ def one_hot_codes(step: BaseEstimator, k: int) -> tuple[NDArray[Any], NDArray[An
     return made[:, kept], other[kept]
 
 
-def ordinal_codes(step: BaseEstimator, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def ordinal_codes(step: BaseEstimator, k: int) -> tuple[AnyArray, AnyArray]:
     groups, rare = _groups_of(step, k)
     codes = groups.astype(np.float64)
     if is_gap(step.categories_[k][-1]) and step.categories_[k][-1] is not None:
@@ -128,7 +128,7 @@ def ordinal_codes(step: BaseEstimator, k: int) -> tuple[NDArray[Any], NDArray[An
     return codes[:, None], np.array([other])
 
 
-def target_codes(step: BaseEstimator, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def target_codes(step: BaseEstimator, k: int) -> tuple[AnyArray, AnyArray]:
     n_made = np.size(step.target_mean_)
     encodings = step.encodings_[n_made * k : n_made * (k + 1)]
     return np.column_stack(encodings), np.atleast_1d(step.target_mean_)

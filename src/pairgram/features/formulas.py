@@ -12,17 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram._core as _core
+from pairgram._support.checks import AnyArray
 
 Vector = NDArray[np.float64]
 Places = NDArray[np.intp]
 Value = float | str
 # The columns of rows: numbers of float64, or an array of objects, which are text or missing.
-Rows = Sequence[NDArray[Any]]
+Rows = Sequence[AnyArray]
 # Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
 FLOAT32_SHARE = 8 * 2.0**-24
 
 
-def is_missing(x: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(x: AnyArray) -> NDArray[np.bool_]:
     """Tell which values are missing: NaN and, among objects, None and what has no equality."""
     if x.dtype.kind != "O":
         return np.isnan(x)
@@ -117,11 +118,11 @@ class OfSource(Column):
         return np.where(gaps, found + abs(np.nan_to_num(self.fill)), found)
 
     @abstractmethod
-    def known(self, x: NDArray[Any]) -> Vector:
+    def known(self, x: AnyArray) -> Vector:
         """Return the values for values of the source, none of which is missing."""
 
     @abstractmethod
-    def known_size(self, x: NDArray[Any]) -> Vector:
+    def known_size(self, x: AnyArray) -> Vector:
         """Return the size of what is rounded for values of the source."""
 
     def filled(self, value: Value) -> Column:
@@ -140,11 +141,11 @@ class Affine(OfSource):
     factor: float = 1.0
     offset: float = 0.0
 
-    def known(self, x: NDArray[Any]) -> Vector:
+    def known(self, x: AnyArray) -> Vector:
         """Return the values for values of the source."""
         return self.factor * x + self.offset
 
-    def known_size(self, x: NDArray[Any]) -> Vector:
+    def known_size(self, x: AnyArray) -> Vector:
         """Return the size of what is rounded for values of the source."""
         return np.abs(self.factor * x) + abs(self.offset)
 
@@ -172,11 +173,11 @@ class Piecewise(OfSource):
     knots: Vector
     values: Vector
 
-    def known(self, x: NDArray[Any]) -> Vector:
+    def known(self, x: AnyArray) -> Vector:
         """Return the values for values of the source."""
         return np.interp(x, self.knots, self.values)
 
-    def known_size(self, x: NDArray[Any]) -> Vector:
+    def known_size(self, x: AnyArray) -> Vector:
         """Return the size of what is rounded for values of the source."""
         # Knots that are close in float32 make the function jump: by no more than it rises nearby.
         reach = FLOAT32_SHARE * np.abs(x)
@@ -210,12 +211,12 @@ class Lookup(OfSource):
     accepted: frozenset[Value | None] | None = None
     is_filled: bool = False
 
-    def known(self, x: NDArray[Any]) -> Vector:
+    def known(self, x: AnyArray) -> Vector:
         """Return the values for values of the source."""
         table = dict(zip(self.keys, self.values.tolist(), strict=True))
         return np.array([table.get(value, self.other) for value in x.tolist()], np.float64)
 
-    def known_size(self, x: NDArray[Any]) -> Vector:
+    def known_size(self, x: AnyArray) -> Vector:
         """Return the size of what is rounded for values of the source."""
         return np.abs(self.known(x) - self.other) + abs(self.other)
 
@@ -258,11 +259,11 @@ class Steps(OfSource):
     edges: Vector
     values: Vector
 
-    def known(self, x: NDArray[Any]) -> Vector:
+    def known(self, x: AnyArray) -> Vector:
         """Return the values for values of the source."""
         return self.values[np.searchsorted(self.edges, x, side="right")]
 
-    def known_size(self, x: NDArray[Any]) -> Vector:
+    def known_size(self, x: AnyArray) -> Vector:
         """Return the size of what is rounded for values of the source."""
         # A value at an edge is rounded as the edge is, and others may be rounded beyond one.
         reach = np.where(np.isin(x, self.edges), 0.0, FLOAT32_SHARE * np.abs(x))
@@ -309,12 +310,12 @@ class Curve(OfSource):
     factor: float = 1.0
     offset: float = 0.0
 
-    def known(self, x: NDArray[Any]) -> Vector:
+    def known(self, x: AnyArray) -> Vector:
         """Return the values for values of the source."""
         with np.errstate(all="ignore"):
             return self.factor * CURVES[self.name].of(self.inner * x + self.shift) + self.offset
 
-    def known_size(self, x: NDArray[Any]) -> Vector:
+    def known_size(self, x: AnyArray) -> Vector:
         """Return the size of what is rounded for values of the source."""
         kind, inner = CURVES[self.name], self.inner * x + self.shift
         with np.errstate(all="ignore"):
@@ -602,13 +603,13 @@ class Terms:
 
 def native_nodes(
     dtype: DTypeLike,
-    weights: NDArray[Any],
-    bias: NDArray[Any],
-    square: NDArray[Any] | None,
+    weights: AnyArray,
+    bias: AnyArray,
+    square: AnyArray | None,
     segments: list[tuple[int, int, str]],
     *,
-    origin: NDArray[Any] | None = None,
-    tail: NDArray[Any] | None = None,
+    origin: AnyArray | None = None,
+    tail: AnyArray | None = None,
     in_double: bool = False,
     **options: Any,
 ) -> Any:

@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support.arrays import block_rows, blocks, real_array
-from pairgram._support.checks import ArgumentError, Vector, not_finite, require_finite, verbatim
+from pairgram._support.checks import (
+    AnyArray,
+    ArgumentError,
+    Vector,
+    not_finite,
+    require_finite,
+    verbatim,
+)
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Missing
 from pairgram._support.row_warnings import warn_of_empty_columns
@@ -24,7 +30,7 @@ def refuse_sparse() -> None:
     )
 
 
-def has_gaps(X: NDArray[Any]) -> bool:
+def has_gaps(X: AnyArray) -> bool:
     """Tell whether dense rows have a missing value."""
     size = block_rows(X.shape[1], X.dtype)
     return any(bool(np.isnan(X[rows]).any()) for rows in blocks(len(X), size))
@@ -48,7 +54,7 @@ def filled(X: Any, fill: Vector | None, n_threads: int | None = None) -> Any:
 
 
 def known_means(
-    X: NDArray[Any], weights: Vector | None, n_threads: int | None = None
+    X: AnyArray, weights: Vector | None, n_threads: int | None = None
 ) -> tuple[Vector, Vector]:
     """Return the weight of the rows that have a value, and their mean, for every column.
 
@@ -79,7 +85,7 @@ def known_means(
     return sums[0], means
 
 
-def _require_finite(fill: Vector, X: NDArray[Any]) -> None:
+def _require_finite(fill: Vector, X: AnyArray) -> None:
     """Raise a ValueError if a fill value is infinite, because X is, or is too large."""
     if np.isinf(fill).any():
         require_finite(filled(X, np.zeros(X.shape[1])), "X")
@@ -99,7 +105,7 @@ def without_unknown(fill: Vector, missing: Missing, names: Sequence[Hashable] | 
 
 def fill_values(
     missing: Missing,
-    X: NDArray[Any],
+    X: AnyArray,
     weights: Vector | None,
     names: Any = None,
     n_threads: int | None = None,

@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
 from pairgram._support.arrays import block_rows, blocks, column_names, read_rows
-from pairgram._support.checks import ArgumentError, Vector, first_not_finite, require_finite
+from pairgram._support.checks import (
+    AnyArray,
+    ArgumentError,
+    Rows,
+    Vector,
+    first_not_finite,
+    require_finite,
+)
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import check
 from pairgram.features.base import (
@@ -98,7 +105,7 @@ class FittedInputs(ABC):
         return False
 
     @abstractmethod
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays that describe the function in a model file; see `restore_inputs`."""
 
     @abstractmethod
@@ -225,7 +232,7 @@ class ScaledInputs(RowInputs):
             np.ascontiguousarray(self.centre), np.ascontiguousarray(self.factors)
         )
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays that describe the function in a model file."""
         return {"inputs_centre": self.centre, "inputs_scale": self.scale}
 
@@ -265,7 +272,7 @@ class QuantileInputs(RowInputs):
 
     knots: Vector
     values_at_knots: Vector
-    ends: NDArray[np.int64]
+    ends: Rows
 
     @property
     def n_features_in_(self) -> int:
@@ -292,7 +299,7 @@ class QuantileInputs(RowInputs):
             self.knots, self.values_at_knots, self.ends, self._keeps_inputs
         )
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays that describe the function in a model file."""
         return {
             "inputs_knots": self.knots,
@@ -365,11 +372,11 @@ class Lists(Protocol):
     """Which rows are of one list: a `Queries`."""
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> Rows:
         """Where the rows of every list begin in `order`, (n_lists + 1,)."""
 
     @property
-    def order(self) -> NDArray[np.int64] | None:
+    def order(self) -> Rows | None:
         """The numbers of the rows, one list after the other; None if they stand like this."""
 
 
@@ -413,7 +420,7 @@ class ListInputs(FittedInputs):
         """Whether NaN has a meaning, that the value is missing."""
         return self.kind == GAPS
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays that describe the function in a model file: there are none."""
         return {}
 
@@ -469,13 +476,13 @@ class ListInputs(FittedInputs):
         return made
 
 
-def _rounding_of(H: NDArray[Any], n_errors: int) -> Vector:
+def _rounding_of(H: AnyArray, n_errors: int) -> Vector:
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
     return n_errors * np.finfo(H.dtype).eps * size
 
 
-def restore_inputs(kind: str, arrays: dict[str, NDArray[Any]], n_inputs: int) -> FittedInputs:
+def restore_inputs(kind: str, arrays: dict[str, AnyArray], n_inputs: int) -> FittedInputs:
     """Make the inputs that `FittedInputs.arrays` described. The arrays must have been checked."""
     if kind in LIST_KINDS:
         return ListInputs(kind, n_inputs)
@@ -623,7 +630,7 @@ def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> Quan
     return QuantileInputs(kind, quantiles[begins], values, np.cumsum(counts))
 
 
-def _quantiles(X: NDArray[Any], levels: Vector, n_threads: int) -> Vector:
+def _quantiles(X: AnyArray, levels: Vector, n_threads: int) -> Vector:
     """Return the quantiles of every column, (n_features, n_levels), as `numpy.percentile` does."""
     places = (X.shape[0] - 1) * (levels * 100 / 100)
     below = np.floor(places).astype(np.int64)
@@ -642,7 +649,7 @@ def _between(low: Vector, high: Vector, share: Vector) -> Vector:
         return np.where(share < 0.5, low + difference * share, high - difference * (1 - share))
 
 
-def _weighted_quantiles(X: NDArray[Any], levels: Vector, weights: Vector, n_threads: int) -> Vector:
+def _weighted_quantiles(X: AnyArray, levels: Vector, weights: Vector, n_threads: int) -> Vector:
     """Return the quantiles of rows that each stand as often as their weight, 0 or ≥ 1, says.
 
     The sorted column is at its row i from place ``V_i`` to ``V_i + v_i − 1``, where V_i is the sum
@@ -656,7 +663,7 @@ def _weighted_quantiles(X: NDArray[Any], levels: Vector, weights: Vector, n_thre
     return _between(*found.reshape(-1, 3, len(places)).swapaxes(0, 1))
 
 
-def _weighted_places(weights: Vector, places: Vector, x: NDArray[Any]) -> Vector:
+def _weighted_places(weights: Vector, places: Vector, x: AnyArray) -> Vector:
     """Return the values below and above places, and the share of the way, (3, n_places)."""
     order = np.argsort(x)
     ends, last = np.cumsum(weights[order]), len(order) - 1
@@ -756,7 +763,7 @@ class InputMap(FeatureMap):
         ]
         return np.concatenate(parts, axis=-1)
 
-    def _features(self, X: Matrix) -> NDArray[Any]:
+    def _features(self, X: Matrix) -> AnyArray:
         if self._is_compiled:
             return super()._features(X)
         return features_of(self.feature_map, self.inputs.values(X))
@@ -771,13 +778,13 @@ class InputMap(FeatureMap):
             return self.inputs.rounding(X)
         return rounding_of(self.feature_map, self.inputs.values(X))
 
-    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Describe the inputs. The map after them is described on its own."""
         settings = {"kind": self.inputs.kind, "n_inputs": self.inputs.n_features_in_}
         return self.inputs.arrays(), settings
 
     @classmethod
-    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         return cls(restore_inputs(settings["kind"], arrays, settings["n_inputs"]))
 
     def _same(self, other: Self) -> bool:
@@ -815,7 +822,7 @@ class _ValuesOfInputs(ValueMap):
         nodes = self.after.node_map(dtype)
         return None if nodes is None else self.feature_map.inputs.node_map(dtype, nodes)
 
-    def values(self, X: Matrix) -> NDArray[Any]:
+    def values(self, X: Matrix) -> AnyArray:
         """Return the values of rows that have been checked."""
         return self.after.values(self.feature_map.inputs.values(X))
 

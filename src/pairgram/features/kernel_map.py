@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import Vector
+from pairgram._support.checks import AnyArray, Rows, Vector
 from pairgram._support.parameters import (
     COUNT,
     FLAG,
@@ -160,7 +160,7 @@ class KernelMap(FeatureMap):
         kernel: Kernel,
         rows: Matrix | None,
         shape: tuple[int, int],
-        support: NDArray[np.int64] | None = None,
+        support: Rows | None = None,
     ) -> Self:
         """Set what the map is of; `kernel` has the parameters that were given."""
         self._given, self._kernel = kernel, kernel.complete(shape[1])
@@ -179,7 +179,7 @@ class KernelMap(FeatureMap):
         check_is_fitted(self)
         return self._validated(X, reset=False)
 
-    def _features(self, X: Matrix) -> NDArray[Any]:
+    def _features(self, X: Matrix) -> AnyArray:
         """Return the features of rows that have been checked."""
         if self.support_rows_ is None:
             return np.asarray(X)
@@ -242,7 +242,7 @@ class KernelMap(FeatureMap):
         _require_rows,
     )
 
-    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Return the arrays and settings from which `_restore` makes this map, for a file."""
         if callable(self._kernel.name):
             raise ValueError(
@@ -277,7 +277,7 @@ class KernelMap(FeatureMap):
         return self._n_features_out, self.n_features_in_
 
     @classmethod
-    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         """Make the fitted map that `_describe` described."""
         settings = dict(settings)
         shape = tuple(settings.pop("shape"))
@@ -301,12 +301,12 @@ def is_made(feature_map: Transformer | None) -> bool:
     return not takes_rows_as_given(feature_map.kernel)
 
 
-def kernel_between(kernel_map: KernelMap, X: Matrix) -> NDArray[Any]:
+def kernel_between(kernel_map: KernelMap, X: Matrix) -> AnyArray:
     """Return the exactly symmetric kernel matrix of checked rows."""
     return matrix_of(kernel_map._kernel, X, None, kernel_map.n_threads)
 
 
-def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> NDArray[Any]:
+def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> AnyArray:
     """Return the kernel values of checked rows with other ones, by one thread."""
     return matrix_of(kernel_map._kernel, X, Z, 1)
 
@@ -318,7 +318,7 @@ def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
     return other._set(replace(kernel_map._given, gamma=gamma), *of_rows)
 
 
-def with_support(kernel_map: KernelMap, rows: NDArray[np.int64]) -> KernelMap:
+def with_support(kernel_map: KernelMap, rows: Rows) -> KernelMap:
     """Return a fitted map with only some of the training rows; not for "precomputed"."""
     shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
     chosen = kernel_map.support_rows_[rows]
@@ -336,7 +336,7 @@ def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
     return made._set(Kernel("linear"), X, X.shape)
 
 
-def _packed(rows: Matrix) -> dict[str, NDArray[Any]]:
+def _packed(rows: Matrix) -> dict[str, AnyArray]:
     """Return rows as arrays of a file: bits as bits, and numbers as float32 if nothing is lost."""
     if not scipy.sparse.issparse(rows):
         if ((rows == 0) | (rows == 1)).all():
@@ -346,7 +346,7 @@ def _packed(rows: Matrix) -> dict[str, NDArray[Any]]:
     return arrays if (rows.data == 1).all() else {**arrays, "map_data": _narrow(rows.data)}
 
 
-def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+def _narrow(values: AnyArray) -> AnyArray:
     """Return numbers as small integers or in single precision if nothing is lost."""
     with np.errstate(invalid="ignore"):
         small = values.astype(np.uint8)
@@ -357,7 +357,7 @@ def _narrow(values: NDArray[Any]) -> NDArray[Any]:
     return single if (single == values).all() else values
 
 
-def _unpacked(arrays: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> Any:
+def _unpacked(arrays: dict[str, AnyArray], shape: tuple[int, ...]) -> Any:
     """Return the rows that `_packed` packed, or None if the file has none."""
     if "map_bits" in arrays:
         return np.unpackbits(arrays["map_bits"], axis=1, count=shape[1]).astype(np.float64)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
-from pairgram._support.checks import Vector, not_finite, require_finite
+from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
 from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
 from pairgram.features.formulas import native_nodes
 
@@ -241,7 +241,7 @@ def _exp_of(values: Vector, factor: float) -> Vector:
 
 def matrix_of(
     kernel: Kernel, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
-) -> NDArray[Any]:
+) -> AnyArray:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
     It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
@@ -298,7 +298,7 @@ def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, sli
 
 def called(
     kernel: Callable[[Any, Any], Any], X: Matrix, Z: Matrix, symmetric: bool = False
-) -> NDArray[Any]:
+) -> AnyArray:
     """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
     shape = (X.shape[0], Z.shape[0])
     K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
@@ -315,7 +315,7 @@ def called(
     return np.asarray(K)
 
 
-def check_symmetric(K: NDArray[Any], what: str) -> None:
+def check_symmetric(K: AnyArray, what: str) -> None:
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"{what} must be square, a row and a column for each row, got {K.shape}")
     tolerance = np.sqrt(np.finfo(K.dtype).eps) * max(abs(K.max()), abs(K.min()))

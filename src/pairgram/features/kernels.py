@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import column_names, read_rows
-from pairgram._support.checks import (
-    ArgumentError,
-    Vector,
-    require_finite,
-    verbatim,
-)
+from pairgram._support.checks import AnyArray, ArgumentError, Vector, require_finite, verbatim
 from pairgram._support.parameters import (
     KernelName,
     check_parameters,
@@ -90,7 +84,7 @@ def kernel_matrix(
     degree: int = 3,
     coef0: float = 1.0,
     n_threads: int | None = None,
-) -> NDArray[Any]:
+) -> AnyArray:
     """Return the kernel values ``k(x, z)`` for every row x of X and every row z of Z.
 
     Parameters

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import Vector
+from pairgram._support.checks import AnyArray, Rows, Vector
 from pairgram._support.machine import TOO_LARGE_FOR_EVD, resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import (
     NAMED_KERNEL,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 def choose_landmarks(
     how: str, kernel: Kernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
-) -> tuple[Vector, NDArray[np.int64] | None]:
+) -> tuple[Vector, Rows | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
     Parameters
@@ -93,9 +93,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
         return np.ascontiguousarray(model.fit(X).cluster_centers_, dtype=np.float64)
 
 
-def _pivots(
-    kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
-) -> NDArray[np.int64]:
+def _pivots(kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int) -> Rows:
     """Choose rows by randomly pivoted Cholesky.
 
     A row is drawn with a probability proportional to its residual, which is what the landmarks so
@@ -136,9 +134,7 @@ def _pivots(
     return np.array(chosen, dtype=np.int64)
 
 
-def _accept(
-    schur: Vector, residual: Vector, at_most: int, rng: Draws
-) -> tuple[NDArray[np.int64], Vector]:
+def _accept(schur: Vector, residual: Vector, at_most: int, rng: Draws) -> tuple[Rows, Vector]:
     """Accept rows by rejection sampling; return (positions, their Cholesky factor).
 
     `schur` is overwritten.
@@ -158,7 +154,7 @@ def _accept(
     return positions, np.tril(root)
 
 
-def _rows_of(X: Matrix, rows: NDArray[Any]) -> Vector:
+def _rows_of(X: Matrix, rows: AnyArray) -> Vector:
     return np.ascontiguousarray(dense(X[rows]), dtype=np.float64)
 
 
@@ -370,7 +366,7 @@ default="rbf"
         whitening = np.ascontiguousarray(self.whitening_, np.float64)
         return _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
-    def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
+    def _values(self, X: AnyArray, n_threads: int) -> AnyArray:
         if not callable(self._kernel.name):
             return super()._values(X, n_threads)
         out = np.empty((len(X), self._n_features_out), X.dtype)
@@ -408,13 +404,13 @@ default="rbf"
         _require_whitening,
     )
 
-    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         if callable(self._kernel.name):
             raise ValueError(
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or pickle"
             )
-        arrays: dict[str, NDArray[Any]] = {
+        arrays: dict[str, AnyArray] = {
             "map_components": self.components_,
             "map_whitening": self.whitening_,
         }
@@ -423,7 +419,7 @@ default="rbf"
         return arrays, {**self._saved_parameters(), "fitted": asdict(self._kernel)}
 
     @classmethod
-    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         kernel = Kernel(**settings.pop("fitted"))
         self = cls(**settings)
         self._set(kernel)

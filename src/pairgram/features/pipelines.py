@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import kind_in
+from pairgram._support.checks import AnyArray
 from pairgram.features.formulas import (
     Affine,
     ColumnsAtOnce,
@@ -85,8 +86,8 @@ class PipelineScorer:
         self._sources = [(source, object if source in texts else float) for source in sources]
 
     def __call__(
-        self, X: NDArray[Any] | Mapping[str, ArrayLike], qid: ArrayLike | None = None
-    ) -> NDArray[Any]:
+        self, X: AnyArray | Mapping[str, ArrayLike], qid: ArrayLike | None = None
+    ) -> AnyArray:
         """Return the scores of rows, (n_rows,).
 
         Parameters
@@ -114,7 +115,7 @@ class PipelineScorer:
         """
         return self.of_rows(self.rows_of(X), qid)
 
-    def of_rows(self, rows: Rows, qid: ArrayLike | None) -> NDArray[Any]:
+    def of_rows(self, rows: Rows, qid: ArrayLike | None) -> AnyArray:
         """Return the scores of rows that `rows_of` has returned."""
         values = self._columns.of(rows, len(rows[self._sources[0][0]]))
         if self._coef is None:
@@ -125,7 +126,7 @@ class PipelineScorer:
         """Return what scores rows of columns with these names."""
         return ScorerOfColumns(self, names)
 
-    def rows_of(self, X: NDArray[Any] | Mapping[str, ArrayLike]) -> Any:
+    def rows_of(self, X: AnyArray | Mapping[str, ArrayLike]) -> Any:
         """Return the columns of rows, which a matrix of numbers has as its own rows."""
         given: Any = X
         names: Sequence[Any] | None = self.feature_names_in_
@@ -167,7 +168,7 @@ class PipelineScorer:
         return columns
 
 
-def _column_of(given: Any, name: Any, dtype: type) -> NDArray[Any]:
+def _column_of(given: Any, name: Any, dtype: type) -> AnyArray:
     """Return the values of a column, (n_rows,)."""
     try:
         values = given[name]
@@ -175,7 +176,7 @@ def _column_of(given: Any, name: Any, dtype: type) -> NDArray[Any]:
         raise ValueError(f"X has no column {name!r}") from None
     if dtype is float and (kind := kind_in(values)) != "numbers":  # such as the text "1"
         raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
-    found: NDArray[Any] = np.asarray(values, dtype)
+    found: AnyArray = np.asarray(values, dtype)
     if found.ndim != 1:
         raise ValueError(f"column {name!r} of X must be (n,), got shape {found.shape}")
     return found
@@ -203,7 +204,7 @@ class ScorerOfColumns:
         self.scorer, self.reads_lists = scorer, scorer.reads_lists
         self.names = names
 
-    def predict(self, X: NDArray[Any], qid: ArrayLike | None = None) -> NDArray[Any]:
+    def predict(self, X: AnyArray, qid: ArrayLike | None = None) -> AnyArray:
         """Return the scores of rows, (n_rows,).
 
         Raises
@@ -217,7 +218,7 @@ class ScorerOfColumns:
         for begin in range(0, len(X), size):
             part: Any = [x if x is None else x[begin : begin + size] for x in rows]
             found.append(self.scorer.of_rows(part, qid))
-        scores: NDArray[Any] = np.concatenate(found)
+        scores: AnyArray = np.concatenate(found)
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
             gaps = [name for name, x in zip(self.names, X[row], strict=True) if x != x]

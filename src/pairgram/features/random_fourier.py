@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from pairgram._support.checks import Vector
+from pairgram._support.checks import AnyArray, Vector
 from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Kind
@@ -152,13 +152,13 @@ class RandomFourier(FeatureMap):
         },
     )
 
-    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         fitted = {"kernel_": self.kernel_, "gamma_": self.gamma_}
         arrays = {"map_weights": self.weights_, "map_bias": self.bias_}
         return arrays, {**self._saved_parameters(), "fitted": fitted}
 
     @classmethod
-    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         fitted = settings.pop("fitted")
         self = cls(**settings)
         self.weights_, self.bias_ = arrays["map_weights"], arrays["map_bias"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import Vector, not_finite, require_finite
+from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import ActivationName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
@@ -32,7 +32,7 @@ from pairgram.features.inputs import after_inputs, parts_of
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
 
-Activation = ActivationName | Callable[[NDArray[Any]], NDArray[Any]]
+Activation = ActivationName | Callable[[AnyArray], AnyArray]
 Activations = Activation | Sequence[Activation]
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
@@ -197,7 +197,7 @@ class RandomNodes(FeatureMap):
                 )
         self._n_features_out = n_nodes
 
-    def _values(self, X: NDArray[Any], n_threads: int) -> NDArray[Any]:
+    def _values(self, X: AnyArray, n_threads: int) -> AnyArray:
         values = np.asarray(self._linear_parts(X.dtype).map(X, n_threads))
         for begin, end, kind in self._segments:
             if callable(kind):
@@ -267,7 +267,7 @@ class RandomNodes(FeatureMap):
         _require_nodes,
     )
 
-    def _describe(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         if not self._is_compiled:
             raise ValueError(
                 "activation is a Python callable, which a file cannot hold without running code "
@@ -282,7 +282,7 @@ class RandomNodes(FeatureMap):
         return {"map_weights": self.weights_, "map_bias": self.bias_}, settings
 
     @classmethod
-    def _restore(cls, arrays: dict[str, NDArray[Any]], settings: dict[str, Any]) -> Self:
+    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         self = cls(**settings)
         self.weights_, self.bias_ = arrays["map_weights"], arrays["map_bias"]
         self.n_features_in_, self._n_features_out = self.weights_.shape
@@ -327,7 +327,7 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
     return RandomNodes._restore(arrays, settings)
 
 
-def _called(activation: Callable[[Any], Any], z: NDArray[Any]) -> NDArray[Any]:
+def _called(activation: Callable[[Any], Any], z: AnyArray) -> AnyArray:
     """Return the values of a Python callable after checking them."""
     name = f"activation {activation!r}"
     values = real_array(activation(z), f"the values of {name}", keep_float32=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import safetensors
-from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from pairgram._core import __version__
+from pairgram._support.checks import AnyArray
 from pairgram._support.files import replacing, shown
 from pairgram._support.schema import brief
 from pairgram.files.kinds import (
@@ -27,13 +27,13 @@ from pairgram.files.kinds import (
 FORMAT = "pairgram-2"
 FORMER = "pairgram-1"  # of versions 0.1 to 0.3
 Settings = dict[str, Any]
-Contents = tuple[str, dict[str, NDArray[Any]], Settings]  # kind, arrays, settings
+Contents = tuple[str, dict[str, AnyArray], Settings]  # kind, arrays, settings
 
 
 def write_file(
     path: str | os.PathLike[str],
     kind: str,
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, AnyArray],
     settings: Settings,
 ) -> None:
     """Write what `pack` returns to a file, completely or not at all.
@@ -50,7 +50,7 @@ def write_file(
         file.write(contents)
 
 
-def pack(kind: str, arrays: Mapping[str, NDArray[Any]], settings: Settings) -> bytes:
+def pack(kind: str, arrays: Mapping[str, AnyArray], settings: Settings) -> bytes:
     """Return arrays and settings as the bytes of a safetensors file.
 
     Parameters
@@ -139,7 +139,7 @@ def unpack(contents: bytes, kinds: tuple[str, ...]) -> Contents:
 
 def _checked(
     metadata: dict[str, str],
-    arrays: dict[str, NDArray[Any]],
+    arrays: dict[str, AnyArray],
     name: str,
     kinds: tuple[str, ...] | None,
 ) -> Contents:
@@ -222,7 +222,7 @@ def _plain(value: object) -> Any:
     raise TypeError(f"a file holds numbers, text, lists and dicts, not {type(value).__name__}")
 
 
-def _digest(kind: str, text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+def _digest(kind: str, text: str, arrays: Mapping[str, AnyArray]) -> str:
     digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -9,11 +9,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, t as student, ttest_ind
 
 from pairgram._support.arrays import object_array, real_array
-from pairgram._support.checks import Vector
+from pairgram._support.checks import AnyArray, Flags, Vector
 from pairgram._support.parameters import check_size, check_text
 from pairgram._support.tabled import Table, rows_of, text_of
 from pairgram.data.queries import Queries, plain_ids
@@ -89,7 +89,7 @@ def randomization_test(
     return p
 
 
-def _as_extreme(bits: NDArray[Any], differences: Vector) -> Vector:
+def _as_extreme(bits: AnyArray, differences: Vector) -> Vector:
     """Return how many rows of signs make sums of at least the size of the plain ones."""
     total = differences.sum(axis=0)
     # With the sign -1 where the bit is 0: twice the sum of those with bit 1, minus all.
@@ -225,7 +225,7 @@ class Comparison:
     means: Table
     differences: Table
     changed: Table
-    qid: NDArray[Any]
+    qid: AnyArray
     values: dict[str, dict[str, Vector]] = field(repr=False)
     confidence: float = 0.95
     losses: frozenset[str] = frozenset()
@@ -516,7 +516,7 @@ def compare_runs(
     )
 
 
-def _arms(arm: ArrayLike, queries: Queries) -> dict[str, NDArray[np.bool_]]:
+def _arms(arm: ArrayLike, queries: Queries) -> dict[str, Flags]:
     """Return for the name of every arm which queries it has."""
     numbers, ids = queries.groups(arm, "arm")
     names = [str(one) for one in ids]
@@ -630,7 +630,7 @@ def _by_metric(p: Vector, n_pairs: int) -> Vector:
 
 
 def _changed(
-    qid: NDArray[Any],
+    qid: AnyArray,
     values: dict[str, dict[str, Vector]],
     of_pair: list[tuple[str, str, str]],
     paired: Vector,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError, Flags, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.preferences import Preferences
 from pairgram.metrics.metric import Metric, MetricSums
@@ -62,7 +61,7 @@ class ComparisonMetric:
         """Whether greater is better."""
         return self.name == "accuracy"
 
-    def defined(self, margin: Vector) -> NDArray[np.bool_]:
+    def defined(self, margin: Vector) -> Flags:
         """Tell which comparisons count, (n_pairs,)."""
         return margin > 0 if self.name == "accuracy" else np.ones(len(margin), dtype=bool)
 

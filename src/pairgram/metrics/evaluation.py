@@ -9,11 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram._support.arrays import judged
-from pairgram._support.checks import ArgumentError
+from pairgram._support.checks import AnyArray, ArgumentError
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
@@ -102,7 +102,7 @@ def evaluate_table(
     model: BaseEstimator,
     per_query: bool,
     n_threads: int | None,
-) -> dict[str, float | NDArray[Any]]:
+) -> dict[str, float | AnyArray]:
     """Return the metrics of a model on a table, which is read once."""
     if not hasattr(model, "predict"):
         raise TypeError(

@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, Vector, not_finite
+from pairgram._support.checks import ArgumentError, Flags, Vector, not_finite
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Setting, check_setting, choice, number
 from pairgram._support.row_warnings import warn_of_clicks, warn_of_threshold
@@ -694,7 +694,7 @@ def check_labels(metrics: Sequence[Metric], y: Vector, *, are_all: bool = False)
     return largest
 
 
-def _bad_label(metric: Metric, y: Vector, bad: NDArray[np.bool_], wanted: str) -> ArgumentError:
+def _bad_label(metric: Metric, y: Vector, bad: Flags, wanted: str) -> ArgumentError:
     row = int(np.argmax(bad))
     free = ", ".join(
         name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options

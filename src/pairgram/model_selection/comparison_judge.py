@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import ArgumentError, Flags, Rows, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.preferences import Preferences
 from pairgram.metrics.comparisons import ComparisonMetric, ComparisonScoring, comparison_metric
@@ -333,7 +332,7 @@ def _own_columns(X: Matrix, preferences: Preferences) -> bool:
     return 2 * len(own) >= len(np.union1d(first, second))
 
 
-def _varying(X: Matrix, asked: NDArray[np.bool_]) -> tuple[Rows, Rows]:
+def _varying(X: Matrix, asked: Flags) -> tuple[Rows, Rows]:
     """Return the rows and the columns of the entries other than 0 in the columns asked for."""
     if scipy.sparse.issparse(X):
         entries = X.tocoo()

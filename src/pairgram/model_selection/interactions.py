@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim, warn_caller
+from pairgram._support.checks import (
+    AnyArray,
+    ArgumentError,
+    Flags,
+    Rows,
+    Vector,
+    verbatim,
+    warn_caller,
+)
 from pairgram._support.parameters import check_size, check_text
 from pairgram.data.queries import Queries, as_ids
 from pairgram.features.base import generator
@@ -38,8 +46,8 @@ class SampledRows:
         The number of the interaction that the row is, or for which its item was drawn.
     """
 
-    users: NDArray[Any]
-    items: NDArray[Any]
+    users: AnyArray
+    items: AnyArray
     labels: Vector
     source: Rows
 
@@ -165,7 +173,7 @@ def _n_ids(ids: object, name: str) -> int:
     return len(ids)
 
 
-def _codes(items: ArrayLike, catalog: ArrayLike | None, n_rows: int) -> tuple[Rows, NDArray[Any]]:
+def _codes(items: ArrayLike, catalog: ArrayLike | None, n_rows: int) -> tuple[Rows, AnyArray]:
     """Return the numbers of items, and the ids that they are numbers of."""
     listed = as_ids(items, n_rows, "items")
     if catalog is None:
@@ -238,7 +246,7 @@ def _ascending(pairs: Rows) -> Rows:
     return pairs[np.concatenate(([True], pairs[1:] != pairs[:-1]))] if len(pairs) else pairs
 
 
-def _among(values: Rows, ascending: Rows) -> NDArray[np.bool_]:
+def _among(values: Rows, ascending: Rows) -> Flags:
     """Tell which values are among others, which ascend."""
     if not len(ascending):
         return np.zeros(len(values), bool)
@@ -246,7 +254,7 @@ def _among(values: Rows, ascending: Rows) -> NDArray[np.bool_]:
     return ascending[at] == values
 
 
-def _repeated(pairs: Rows) -> NDArray[np.bool_]:
+def _repeated(pairs: Rows) -> Flags:
     """Tell which pairs stand before at an earlier place."""
     ascending = np.sort(pairs)
     twice = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
@@ -294,8 +302,8 @@ class LastOut(NamedTuple):
         Masks of the interactions.
     """
 
-    train: NDArray[np.bool_]
-    test: NDArray[np.bool_]
+    train: Flags
+    test: Flags
 
 
 def leave_last_out(users: ArrayLike, times: ArrayLike, n: int = 1) -> LastOut:
@@ -369,7 +377,7 @@ def leave_last_out(users: ArrayLike, times: ArrayLike, n: int = 1) -> LastOut:
     return LastOut(~test, test)
 
 
-def _times(times: ArrayLike, n_rows: int) -> NDArray[Any]:
+def _times(times: ArrayLike, n_rows: int) -> AnyArray:
     """Return times as numbers or as times of NumPy; objects with dates become their ranks."""
     when = as_ids(times, n_rows, "times")
     if when.dtype.kind == "O" and all(hasattr(one, "year") for one in when):

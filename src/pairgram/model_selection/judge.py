@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
@@ -576,7 +576,7 @@ def no_evidence() -> ValueError:
 
 def choose(
     means: Vector, metric: Metric | ComparisonMetric | Criterion, otherwise: str = ""
-) -> tuple[int, NDArray[np.int64]]:
+) -> tuple[int, Rows]:
     """Return the index of the first best mean, and the rank of every mean, starting at 1.
 
     Raises
@@ -626,9 +626,7 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
     )
 
 
-def search_results(
-    columns: Mapping[str, NDArray[Any]], judged: Judged, ranks: NDArray[np.int64]
-) -> dict[str, Any]:
+def search_results(columns: Mapping[str, AnyArray], judged: Judged, ranks: Rows) -> dict[str, Any]:
     """Return the table of a search, with a row for every combination of settings.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -98,7 +98,7 @@ class QueryKFold:
         y: object = None,
         groups: ArrayLike | None = None,
         qid: ArrayLike | None = None,
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    ) -> Iterator[tuple[Rows, Rows]]:
         """Yield (training rows, test rows) of every fold.
 
         Parameters

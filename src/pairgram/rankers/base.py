@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -23,10 +23,7 @@ from pairgram._support.arrays import (
     refuse_lossy,
     without_names,
 )
-from pairgram._support.checks import (
-    ArgumentError,
-    naming_not_finite,
-)
+from pairgram._support.checks import AnyArray, ArgumentError, Vector, naming_not_finite
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, check_offset, read_labelled
 from pairgram.data.preferences import as_preferences
@@ -100,10 +97,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     _file_kind = "RankRLS"  # the class that a model file names
 
-    coef_: NDArray[np.float64]
+    coef_: Vector
     feature_map_: Any
     inputs_: FittedInputs | None = None
-    fill_values_: NDArray[np.float64] | None = None
+    fill_values_: Vector | None = None
     uses_qid_: bool
     uses_offset_: bool = False
     prior_: Any = None
@@ -478,7 +475,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return float(value)
 
     @property
-    def column_names_(self) -> NDArray[Any]:
+    def column_names_(self) -> AnyArray:
         """The names of the columns in `column_weights` and `contributions`, (n_columns,).
 
         They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
@@ -490,7 +487,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     def column_weights(
         self, X: RowsLike | None = None, *, qid: ArrayLike | None = None
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, AnyArray]:
         """Return the weights of the columns, the most important first.
 
         Parameters
@@ -637,7 +634,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         sums = self._column_sums
         return sums if sums is not None and np.array_equal(sums.coef, self.coef_) else None
 
-    def _contents(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _contents(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Return the arrays and settings of a model file.
 
         Weights of a prior are part of `coef_`. A prior whose scores are added is kept as a model

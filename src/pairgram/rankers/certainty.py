@@ -11,12 +11,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import blocks, reads_lists
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram._support.parameters import Reference, Setting, check_setting, check_size
 from pairgram.data.dataset import as_slice
@@ -240,7 +240,7 @@ def deviations_of_differences(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) 
 
 def rank_ranges_of(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, level: float
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """Return the table of `Certain.rank_ranges`."""
     check_setting("level", level, LEVEL)
     model, X, qid = in_memory(model, X, qid)
@@ -382,7 +382,7 @@ class Certain:
 
     def rank_ranges(
         self, X: RowsLike, *, qid: ArrayLike | None = None, level: float = 0.95
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, AnyArray]:
         """Return the range of ranks that each row may have, given how sure its score is.
 
         Parameters
@@ -432,7 +432,7 @@ class Certain:
         check_is_fitted(self)
         return rank_ranges_of(self, X, qid, level)
 
-    def draw_weights(self, n_draws: int = 1, random_state: RandomState = None) -> NDArray[Any]:
+    def draw_weights(self, n_draws: int = 1, random_state: RandomState = None) -> AnyArray:
         """Draw weights from their posterior distribution, as Thompson sampling does.
 
         Parameters

@@ -8,10 +8,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Vector, require_finite
+from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.parameters import InputsName, Missing, Scope, check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
@@ -246,7 +246,7 @@ class DrawnSpec(LeastSquares):
         return total / len(nodes)
 
     def _results(
-        self, judged: Judged, choice: tuple[int, NDArray[np.int64]], shape: tuple[int, ...]
+        self, judged: Judged, choice: tuple[int, Rows], shape: tuple[int, ...]
     ) -> dict[str, Any]:
         """Return the attributes that describe the choice, with grids in the caller's order."""
         assert self.search is not None

@@ -8,12 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import object_array, without_names
-from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, Flags, Rows, Vector, verbatim
 from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
@@ -58,7 +57,7 @@ class Fusion:
         few judgements, and `model` has the weights of RRF. None if nothing was to be learnt.
     """
 
-    run: dict[str, NDArray[Any]]
+    run: dict[str, AnyArray]
     model: Any
     names: list[Any]
     n_judged: int | None = None
@@ -253,10 +252,10 @@ class _Rows:
     """
 
     queries: list[str]
-    begins: NDArray[np.int64]
+    begins: Rows
     documents: list[str]
     scores: Vector
-    query: NDArray[np.int64] = field(init=False)
+    query: Rows = field(init=False)
 
     def __post_init__(self) -> None:
         sizes = np.diff(self.begins)
@@ -304,7 +303,7 @@ class _Rows:
         columns = self.inputs("runs", self.scores, n_threads)
         return columns[:, : self.scores.shape[1]], columns[:, self.scores.shape[1] :]
 
-    def labels(self, judgements: Lists) -> tuple[Vector, NDArray[np.bool_]]:
+    def labels(self, judgements: Lists) -> tuple[Vector, Flags]:
         """Return the labels of the rows, 0 where there is none, and which queries can teach."""
         y = np.zeros(len(self.documents))
         for query, begin, end in zip(self.queries, self.begins, self.begins[1:], strict=False):
@@ -315,7 +314,7 @@ class _Rows:
         low, high = (least.reduceat(y, self.begins[:-1]) for least in (np.minimum, np.maximum))
         return y, low < high
 
-    def run(self, scores: Vector) -> dict[str, NDArray[Any]]:
+    def run(self, scores: Vector) -> dict[str, AnyArray]:
         """Return scores as a run, the best documents first, as trec_eval sees them."""
         orders = [
             begin + by_trec_order(self.documents[begin:end], scores[begin:end])

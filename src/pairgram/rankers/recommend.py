@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,6 +28,7 @@ from pairgram._support.arrays import (
     without_names,
 )
 from pairgram._support.checks import (
+    AnyArray,
     ArgumentError,
     Rows,
     Vector,
@@ -84,11 +85,11 @@ class Recommendations:
         Its entries are the pairs that were left out.
     """
 
-    users: NDArray[Any]
-    items: NDArray[Any]
+    users: AnyArray
+    items: AnyArray
     scores: Vector
     places: Rows
-    all_items: NDArray[Any]
+    all_items: AnyArray
     candidates: Rows
     excluded: csr_array | None
 
@@ -348,7 +349,7 @@ def recommend(
 def _scores_by(
     model: BaseEstimator | BatchFit,
     users: RowsLike,
-    user_ids: NDArray[Any],
+    user_ids: AnyArray,
     items: RowsLike,
     n_items: int,
     n_threads: int,
@@ -459,7 +460,7 @@ def _refuse(model: BaseEstimator) -> None:
 
 def _read(
     model: BaseEstimator | BatchFit, rows: Any, name: str, ids: str | ArrayLike | None
-) -> tuple[Any, NDArray[Any]]:
+) -> tuple[Any, AnyArray]:
     """Return rows, which may be those of a table, and their ids."""
     argument = f"{name.removesuffix('s')}_ids"
     table = as_table(rows)
@@ -524,7 +525,7 @@ def _of_table(
     return rows, None if table.layout.qid is None else found.query
 
 
-def _distinct(ids: Any, name: str) -> NDArray[Any]:
+def _distinct(ids: Any, name: str) -> AnyArray:
     """Return ids as an array.
 
     Raises
@@ -542,7 +543,7 @@ def _distinct(ids: Any, name: str) -> NDArray[Any]:
     return found
 
 
-def _named(ids: NDArray[Any], places: Rows) -> NDArray[Any]:
+def _named(ids: AnyArray, places: Rows) -> AnyArray:
     """Return the ids in some places, and what stands for none where a place is −1."""
     none: Any = None
     if np.can_cast(ids.dtype, np.int64):
@@ -557,13 +558,13 @@ def _named(ids: NDArray[Any], places: Rows) -> NDArray[Any]:
     return found
 
 
-def places_of(ids: NDArray[Any], known: NDArray[Any]) -> Rows:
+def places_of(ids: AnyArray, known: AnyArray) -> Rows:
     """Return the places of ids among known ones, which all differ; −1 for others."""
     place = {one: number for number, one in enumerate(known.tolist())}
     return np.array([place.get(one, -1) for one in as_keys(ids, known)], np.int64)
 
 
-def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows:
+def _places(ids: Any, known: AnyArray, name: str, of: str = "items") -> Rows:
     """Return the places of ids among the known ones, which are those of users or of items.
 
     Raises
@@ -586,7 +587,7 @@ def _places(ids: Any, known: NDArray[Any], name: str, of: str = "items") -> Rows
 
 
 def _pairs(
-    users: object, items: object, known: NDArray[Any], things: NDArray[Any], names: tuple[str, str]
+    users: object, items: object, known: AnyArray, things: AnyArray, names: tuple[str, str]
 ) -> tuple[Rows, Rows]:
     """Return the places of the users and of the items of some pairs."""
     rows = _places(users, known, names[0], "users")
@@ -599,9 +600,7 @@ def _pairs(
     return rows, columns
 
 
-def _left_out(
-    exclude: Any, users: NDArray[Any], items: NDArray[Any], chosen: Rows
-) -> csr_array | None:
+def _left_out(exclude: Any, users: AnyArray, items: AnyArray, chosen: Rows) -> csr_array | None:
     """Return a CSR matrix (n_users, n_chosen) whose entries are the pairs to leave out, or None."""
     if exclude is None:
         return None
@@ -684,7 +683,7 @@ def _of_cross(
 
 
 def _of_batch(
-    batch: BatchFit, keys: NDArray[Any], items: RowsLike, n_items: int
+    batch: BatchFit, keys: AnyArray, items: RowsLike, n_items: int
 ) -> _Products | _Scores:
     """Return the scores of items by the models of users."""
     models = batch._models_of(keys)

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import pairgram._core as _core
@@ -28,7 +28,7 @@ from pairgram._support.arrays import (
     reads_lists,
     require_columns,
 )
-from pairgram._support.checks import ArgumentError, Vector, require_finite
+from pairgram._support.checks import AnyArray, ArgumentError, Vector, require_finite
 from pairgram._support.files import WRITTEN, replacing
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
@@ -152,7 +152,7 @@ class Scorer:
             return self._coef, self._constant
         return None
 
-    def __call__(self, X: NDArray[Any], qid: ArrayLike | None = None) -> NDArray[Any]:
+    def __call__(self, X: AnyArray, qid: ArrayLike | None = None) -> AnyArray:
         """Return the scores of rows, (n_rows,).
 
         Parameters
@@ -182,7 +182,7 @@ class Scorer:
             self._refuse(X, error)  # because checks take time
             raise
 
-    def _scores(self, X: NDArray[Any], qid: ArrayLike | None) -> NDArray[Any]:
+    def _scores(self, X: AnyArray, qid: ArrayLike | None) -> AnyArray:
         if self._missing is not None:
             if X.shape[1:] != self._missing.shape:  # it could be broadcast
                 raise ValueError("the rows have another shape")
@@ -283,7 +283,7 @@ def _after_lists(model: BaseEstimator) -> tuple[FittedInputs | None, Transformer
     return None, after_inputs(model.inputs_, model.feature_map_)
 
 
-def scores_of(ranker: BaseEstimator, X: Matrix, lists: Queries | None = None) -> NDArray[Any]:
+def scores_of(ranker: BaseEstimator, X: Matrix, lists: Queries | None = None) -> AnyArray:
     """Return the scores of checked rows by a fitted linear ranker, (n_rows,), in the type of X.
 
     Without `lists`, all rows are one list.
@@ -403,7 +403,7 @@ def _prepared(
     return scorer
 
 
-def _scored(model: BaseEstimator, rows: TableRows) -> tuple[NDArray[Any], Any]:
+def _scored(model: BaseEstimator, rows: TableRows) -> tuple[AnyArray, Any]:
     """Return the scores of a batch by a model, and the columns that are kept."""
     return model.predict(rows.X), rows.kept
 
@@ -440,11 +440,11 @@ def _as_kept(rows: TableRows) -> tuple[int, Any]:
     return rows.n_rows, rows.kept
 
 
-def _scores_of_lists(model: BaseEstimator, rows: TableRows) -> list[NDArray[Any]]:
+def _scores_of_lists(model: BaseEstimator, rows: TableRows) -> list[AnyArray]:
     return [predicted(model, rows.X, np.repeat(np.arange(len(rows.sizes)), rows.sizes))]
 
 
-def _beside(scores: NDArray[Any], batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+def _beside(scores: AnyArray, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the scores of the rows of every batch, and the batch."""
     begin = 0
     for n_rows, kept in batches:
@@ -465,7 +465,7 @@ def in_memory(
     return model, rows.X, rows.query
 
 
-def scores_of_table(model: BaseEstimator, table: Table) -> NDArray[Any]:
+def scores_of_table(model: BaseEstimator, table: Table) -> AnyArray:
     """Return the scores of the rows of a table, in their order."""
     found = [scores for scores, _ in _batches(model, table, ())]
     if not found:
@@ -651,7 +651,7 @@ def _required_weights(model: BaseEstimator, what: str) -> Vector:
 
 def column_weights_of(
     model: BaseEstimator, X: RowsLike | None, qid: ArrayLike | None
-) -> dict[str, NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """Return the table of `LinearRanker.column_weights`."""
     weights = _required_weights(model, "column_weights")
     if X is None and qid is not None:
@@ -705,7 +705,7 @@ def _why_not(model: BaseEstimator) -> str:
     return next((reason for reason, holds in reasons.items() if holds), other)
 
 
-def names_of(model: BaseEstimator) -> NDArray[Any]:
+def names_of(model: BaseEstimator) -> AnyArray:
     """Return `LinearRanker.column_names_`."""
     names = getattr(model, "feature_names_in_", None)
     names = [f"x{j}" for j in range(model.n_features_in_)] if names is None else names

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.optimize
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 
-from pairgram._support.checks import Vector, did_you_mean
+from pairgram._support.checks import Flags, Vector, did_you_mean
 from pairgram._support.parameters import check
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, blas_guard, default_alphas
 
@@ -159,7 +158,7 @@ class Constraints:
         largest = scipy.linalg.eigvalsh(G, subset_by_index=[len(g) - 1, len(g) - 1])[0] or 1.0
         return default_alphas(largest, started)
 
-    def _mask(self, n_columns: int) -> NDArray[np.bool_]:
+    def _mask(self, n_columns: int) -> Flags:
         """Return which weights must be ≥ 0, (n_columns,)."""
         if isinstance(self.positive, (bool, np.bool_)):
             return np.full(n_columns, bool(self.positive))
@@ -209,9 +208,7 @@ def _root(A: Vector) -> tuple[Vector, Vector]:
     return R, np.where(kept, 1 / roots, 0.0)[:, None] * vectors.T
 
 
-def _bounded(
-    G: Vector, g: Vector, alpha: float, positive: NDArray[np.bool_], used: NDArray[np.bool_]
-) -> Vector:
+def _bounded(G: Vector, g: Vector, alpha: float, positive: Flags, used: Flags) -> Vector:
     """Return the ridge solution whose weights are ≥ 0 where `positive` says so.
 
     `used` is a guess of the weights that are not 0.
@@ -232,7 +229,7 @@ def _rounding(g: Vector, x: Vector) -> float:
     return float(ROUNDING * (np.abs(g).max(initial=0.0) + np.abs(x).sum()))
 
 
-def _eliminated(A: Vector, g: Vector, positive: NDArray[np.bool_]) -> Vector:
+def _eliminated(A: Vector, g: Vector, positive: Flags) -> Vector:
     """Minimise what `_pivoted` does for a singular matrix, which takes longer.
 
     Weights that are free are eliminated, and what is left is non-negative least squares on a root.
@@ -254,9 +251,7 @@ def _eliminated(A: Vector, g: Vector, positive: NDArray[np.bool_]) -> Vector:
     return solution
 
 
-def _pivoted(
-    A: Vector, g: Vector, positive: NDArray[np.bool_], used: NDArray[np.bool_]
-) -> Vector | None:
+def _pivoted(A: Vector, g: Vector, positive: Flags, used: Flags) -> Vector | None:
     """Minimise ``xᵀAx − 2 gᵀx`` with ``x ≥ 0`` where `positive`, by block principal pivoting.
 
     All weights of a wrong sign leave, and all whose gradient is negative enter. If that does not

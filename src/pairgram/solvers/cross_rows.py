@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support import limits
-from pairgram._support.checks import Rows, Vector, require_finite
+from pairgram._support.checks import Flags, Rows, Vector, require_finite
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import sides_of
@@ -71,7 +70,7 @@ class CrossRows:
         """Return ``Xᵀ z`` for a number of every row, (n_features,)."""
         return self._pairs.transposed(z, self._threads)
 
-    def squares(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
+    def squares(self, number: int) -> tuple[Vector, Vector, Flags]:
         """Return the diagonal of a system, what it was subtracted from, and what varies."""
         diagonal, size, left = self._pairs.squares(number, self._is_narrow, self._threads)
         if not np.isfinite(size).all():

@@ -9,7 +9,6 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -116,7 +115,7 @@ class PairSums:
     sums: Vector | None = None
     sums_weight: float = 0.0
     mean: Mean | None = None
-    varying: NDArray[np.int64] | None = None
+    varying: Rows | None = None
     n_threads: int | None = None
     parts: tuple[PairSums, ...] = ()
     degrees: float | None = None
@@ -226,7 +225,7 @@ class PairSums:
         return self.factor * self.required()[:-1, -1]
 
     @property
-    def n_varying(self) -> NDArray[np.int64] | None:
+    def n_varying(self) -> Rows | None:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
         if self.varying is not None and self.settings.joins_all_rows:
             return (np.diag(self.required())[:-1] > 0).astype(np.int64)

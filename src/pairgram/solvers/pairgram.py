@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, real_array, with_entries
-from pairgram._support.checks import (
-    ArgumentError,
-    Vector,
-    naming_not_finite,
-)
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, naming_not_finite
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
@@ -528,7 +524,7 @@ class Pairgram:
         return None if self._ids.hashes is None else "check"
 
     @property
-    def n_varying(self) -> NDArray[np.int64] | None:
+    def n_varying(self) -> Rows | None:
         """The number of queries in which each feature varies, (n_features,); None if not known."""
         return self._total.n_varying
 
@@ -751,7 +747,7 @@ class Pairgram:
         100
         """
         total = self._total
-        arrays: dict[str, NDArray[Any]] = {"sums": total.required()}
+        arrays: dict[str, AnyArray] = {"sums": total.required()}
         map_arrays, map_settings = describe_map(total.feature_map)
         arrays |= map_arrays
         if total.varying is not None:
@@ -811,7 +807,7 @@ class Pairgram:
 
     @classmethod
     def _restored(
-        cls, kind: str, arrays: dict[str, NDArray[Any]], settings: dict[str, Any], name: str
+        cls, kind: str, arrays: dict[str, AnyArray], settings: dict[str, Any], name: str
     ) -> Self:
         """Make the statistics that a file holds, whose contents have been checked."""
         state = settings.pop("state")

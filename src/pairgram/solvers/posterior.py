@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import Rows, Vector
+from pairgram._support.checks import Flags, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 
 Kind = Literal["exact", "approximate"]
@@ -143,7 +142,7 @@ class Posterior:
         return replace(self, root=triangular(self.root[:, used]), mean=mean, shares=shares)
 
     @property
-    def used(self) -> NDArray[np.bool_]:
+    def used(self) -> Flags:
         """The coefficients that have a part in it, (n_coefs,)."""
         found = self.root.any(axis=0)
         return np.asarray(found if self.shares is None else found | (self.shares != 0))

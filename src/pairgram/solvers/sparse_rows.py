@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 import pairgram._core as _core
-from pairgram._support.checks import Rows, Vector, require_finite
+from pairgram._support.checks import Flags, Rows, Vector, require_finite
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 
@@ -51,7 +50,7 @@ class SparseRows:
         """Return ``Xᵀ z`` for a number of every row, (n_features,)."""
         return np.asarray(self._systems[0].stored.T @ z, dtype=np.float64)
 
-    def squares(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
+    def squares(self, number: int) -> tuple[Vector, Vector, Flags]:
         """Return the diagonal of a system, what it was subtracted from, and what varies."""
         diagonal, size = self._pairs.diagonal(number, self._threads)
         counted, data = self._pairs.counted(number), self._systems[number]

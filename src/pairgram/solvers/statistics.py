@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
-from pairgram._support.checks import Vector, not_finite, require_finite
+from pairgram._support.checks import AnyArray, Flags, Rows, Vector, not_finite, require_finite
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
 from pairgram.data.pairs import PairSettings
@@ -54,7 +53,7 @@ class SparseGram:
 
     products: list[tuple[int, Any, Any]]
     pair_weight: float
-    has_weight: NDArray[np.bool_]
+    has_weight: Flags
 
     @classmethod
     def of(
@@ -71,7 +70,7 @@ class SparseGram:
         v, query, n_queries = data.v, data.queries.index(), data.queries.n_queries
         if settings.pairs is not None:
             rows = less_shared(rows, query, v, heavy=True)
-        total: NDArray[Any] = np.bincount(query, v, minlength=n_queries)  # V of every query
+        total: AnyArray = np.bincount(query, v, minlength=n_queries)  # V of every query
         if settings.kind in ("none", "kept"):
             level, level_query = query, np.arange(n_queries)
         else:
@@ -81,7 +80,7 @@ class SparseGram:
         level_weight = np.bincount(level, v, minlength=len(level_query))
 
         omega = None
-        degree: NDArray[Any]
+        degree: AnyArray
         if settings.kind == "none":
             degree = np.ones(len(level_query))
         elif settings.kind == "kept":
@@ -96,9 +95,7 @@ class SparseGram:
         else:
             omega = _omega_blocks(level_query, keys % len(labels), settings, data.y)
             degree = omega @ level_weight
-        pair_weight: NDArray[Any] = np.bincount(
-            level_query, level_weight * degree, minlength=n_queries
-        )
+        pair_weight: AnyArray = np.bincount(level_query, level_weight * degree, minlength=n_queries)
         factor = settings.factor(total, pair_weight)
         if data.query_weights is not None:
             factor = factor * data.query_weights
@@ -176,7 +173,7 @@ def sparse_gram(
     settings: PairSettings,
     *,
     constant: bool = False,
-    varying: NDArray[np.int64] | None = None,
+    varying: Rows | None = None,
 ) -> tuple[Vector, float, Vector]:
     """Return (the sums over [X, y] or [X, 1, y], Σ W, the size of what was subtracted) for CSR X.
 
@@ -213,7 +210,7 @@ def _scaled(rows: Matrix, factor: Vector) -> Any:
     return scipy.sparse.diags_array(factor) @ rows
 
 
-def _sum_rows(rows: Matrix, v: Vector, group: NDArray[np.int64], n_groups: int) -> Any:
+def _sum_rows(rows: Matrix, v: Vector, group: Rows, n_groups: int) -> Any:
     select = scipy.sparse.csr_array(
         (v, (group, np.arange(len(v)))), shape=(n_groups, len(v)), dtype=np.float64
     )
@@ -221,8 +218,8 @@ def _sum_rows(rows: Matrix, v: Vector, group: NDArray[np.int64], n_groups: int) 
 
 
 def _omega_blocks(
-    level_query: NDArray[np.int64],
-    level_label: NDArray[np.int64],
+    level_query: Rows,
+    level_label: Rows,
     settings: PairSettings,
     y: Vector,
 ) -> Any:
@@ -251,7 +248,7 @@ def sums_of(
     settings: PairSettings,
     n_threads: int | None,
     *,
-    varying: NDArray[np.int64] | None = None,
+    varying: Rows | None = None,
     may_vanish: bool = False,
 ) -> tuple[Vector, float]:
     """Return (the sums over [X, y], Σ W). It is a ValueError if X holds NaN or infinity.
@@ -300,7 +297,7 @@ def _sums_of(
     settings: PairSettings,
     n_threads: int | None,
     constant: bool,
-    varying: NDArray[np.int64] | None,
+    varying: Rows | None,
 ) -> tuple[Vector, float]:
     if varying is not None:
         varying[:] = 0
@@ -435,7 +432,7 @@ def degrees_of(data: RankingData, settings: PairSettings) -> float:
 def degrees_of_labels(data: RankingData, settings: PairSettings) -> tuple[int, float | None, float]:
     """Return Σ rank(L_q), the total weight of every list, None if these differ, and their mean."""
     index, n_queries = data.queries.index(), data.queries.n_queries
-    total: NDArray[Any] = np.bincount(index, data.v, minlength=n_queries)
+    total: AnyArray = np.bincount(index, data.v, minlength=n_queries)
     counted = np.bincount(index, data.v > 0, minlength=n_queries)
     factor = settings.factor(total, total**2)
     if data.query_weights is not None:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import Vector
+from pairgram._support.checks import AnyArray, Vector
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import FeatureMap, ValueMap, checked, node_map_of, unwhitened
@@ -84,7 +83,7 @@ def with_stored_features(data: RankingData, dtype: type[np.floating[Any]]) -> Ra
 
 def _storing(
     feature_map: FeatureMap | ValueMap, X: Matrix
-) -> Callable[[Any, NDArray[Any]], None] | None:
+) -> Callable[[Any, AnyArray], None] | None:
     """Return a function that writes the features of rows into an array, rounded to its type.
 
     It is None if only Python can map the rows.
@@ -102,7 +101,7 @@ def _storing(
         return None
     threads = resolve_n_threads(feature_map.n_threads)
 
-    def store(rows: Matrix, out: NDArray[Any]) -> None:
+    def store(rows: Matrix, out: AnyArray) -> None:
         rows = np.require(check(rows), dtype, ["C", "A"])
         nodes.store(rows, out, shift, threads)
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import Vector
+from pairgram._support.checks import Flags, Vector
 from pairgram._support.machine import resolve_n_threads, single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
@@ -208,7 +207,7 @@ class Systems:
         factor[constant] = 0.0  # what a product has there is rounding error
         return factor
 
-    def _diagonal(self, number: int) -> tuple[Vector, Vector, NDArray[np.bool_]]:
+    def _diagonal(self, number: int) -> tuple[Vector, Vector, Flags]:
         """Return the diagonal of ``XᵀLX``, sums of squares, and which features do not vary.
 
         Each has shape (n_features,). The diagonal is 0 for features that do not vary, and for

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 import pairgram._core as _core
 from pairgram._support import limits
@@ -26,7 +26,7 @@ from pairgram._support.arrays import (
     require_numbers,
     with_plain_types,
 )
-from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, not_finite, verbatim
 from pairgram._support.machine import resolve_n_threads
 from pairgram.data.clicks import wrong_click
 from pairgram.data.queries import as_ids, check_weights
@@ -72,12 +72,12 @@ class TableRows:
     X: Any
     y: Vector | None
     weights: Vector | None
-    sizes: NDArray[np.int64]
-    ids: NDArray[Any] | None
+    sizes: Rows
+    ids: AnyArray | None
     first: int = 0
     partition: int = 0
     kept: Any = None
-    groups: NDArray[Any] | None = None
+    groups: AnyArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -96,7 +96,7 @@ class TableRows:
         return sum(getattr(X, part).nbytes for part in ARRAYS if hasattr(X, part))
 
     @property
-    def begins(self) -> NDArray[np.int64]:
+    def begins(self) -> Rows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
         return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
 
@@ -172,7 +172,7 @@ def counted(name: str) -> str:
     return f"counted from 0{' there' if ' from row ' in name else ''}"
 
 
-def shown_id(ids: NDArray[Any]) -> str:
+def shown_id(ids: AnyArray) -> str:
     """Return the first of some query ids for messages."""
     value = ids[0]
     if isinstance(value, (np.datetime64, np.timedelta64)):
@@ -180,7 +180,7 @@ def shown_id(ids: NDArray[Any]) -> str:
     return repr(value.item() if isinstance(value, np.generic) else value)
 
 
-def runs_of(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def runs_of(ids: AnyArray) -> tuple[Rows, AnyArray]:
     """Return (sizes, ids) of the runs of equal ids, for ids of one row or more."""
     starts = np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
     return np.diff(np.append(starts, len(ids))).astype(np.int64), ids[starts]
@@ -563,7 +563,7 @@ class Columns:
             )
         return weights
 
-    def _features(self, batch: pyarrow.RecordBatch, place: Place) -> NDArray[Any]:
+    def _features(self, batch: pyarrow.RecordBatch, place: Place) -> AnyArray:
         if self.refused is not None:
             raise copy.copy(self.refused)
         if self.width is not None:
@@ -590,9 +590,7 @@ class Columns:
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
         return X
 
-    def _column(
-        self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place
-    ) -> NDArray[Any]:
+    def _column(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> AnyArray:
         """Return a column of numbers, lists or text, (n_rows, the features that it has)."""
         if self.texts is not None and name in self.texts:
             return _texts(_column(batch, name), name, self.texts[name], place)[:, None]
@@ -717,7 +715,7 @@ def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> Argume
     )
 
 
-def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Place) -> NDArray[Any]:
+def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Place) -> AnyArray:
     """Return a column as numbers of a type; missing values become NaN."""
     import pyarrow
     import pyarrow.compute
@@ -735,7 +733,7 @@ def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Pla
     return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
 
 
-def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place) -> NDArray[Any]:
+def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place) -> AnyArray:
     """Return a column of text as objects, None where there is none or one that stands for that."""
     import pyarrow
     import pyarrow.compute
@@ -755,7 +753,7 @@ def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _ids(batch: pyarrow.RecordBatch, name: str, place: Place, what: str) -> NDArray[Any]:
+def _ids(batch: pyarrow.RecordBatch, name: str, place: Place, what: str) -> AnyArray:
     """Return the ids of rows in a column: integers, or objects."""
     import pyarrow
 

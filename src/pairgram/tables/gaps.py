@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.checks import Vector
+from pairgram._support.checks import Rows, Vector
 from pairgram.features.gaps import known_means
 from pairgram.tables.columns import TableRows
 
@@ -56,7 +55,7 @@ class Tally(NamedTuple):
     counts: list[Vector]
 
     @classmethod
-    def of(cls, columns: NDArray[np.int64], low: Vector, high: Vector, rows: TableRows) -> Tally:
+    def of(cls, columns: Rows, low: Vector, high: Vector, rows: TableRows) -> Tally:
         """Return what is known of some rows, given bounds of their columns."""
         weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
         X = rows.X[weights > 0]
@@ -169,7 +168,7 @@ def _bounds(tally: Tally, column: int, n_alike: float) -> tuple[float, float, fl
     return 2 * share, values[low], values[high]
 
 
-def _groups(columns: NDArray[np.int64], sizes: Vector) -> Iterator[NDArray[np.int64]]:
+def _groups(columns: Rows, sizes: Vector) -> Iterator[Rows]:
     """Yield columns whose sizes add up to at most `Limits.median_bytes`, or one column."""
     begin, total = 0, 0.0
     for end, size in enumerate(sizes.tolist()):

@@ -13,7 +13,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Rows
@@ -214,7 +213,7 @@ def _hashes(table: pyarrow.Table) -> Any:
     return table.column(table.num_columns - 1)
 
 
-def _buckets(piece: pyarrow.Table, depth: int) -> NDArray[np.int64]:
+def _buckets(piece: pyarrow.Table, depth: int) -> Rows:
     hashes = _hashes(piece).to_numpy() >> np.uint64(limits.now.bucket_bits * depth)
     return (hashes % np.uint64(1 << limits.now.bucket_bits)).astype(np.int64)
 

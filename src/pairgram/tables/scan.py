@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairgram._support.arrays import (
     index_columns,
@@ -19,6 +18,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import (
     NO_COLUMN,
     NO_NUMBERS,
+    AnyArray,
     ArgumentError,
     Vector,
     verbatim,
@@ -233,7 +233,7 @@ def scan(
 
 def read_labels(
     source: object, label: str | None, qid: str | None = None
-) -> tuple[Vector, NDArray[Any] | None]:
+) -> tuple[Vector, AnyArray | None]:
     """Return the labels and query ids of all rows in memory, without reading other columns.
 
     Parameters
@@ -265,7 +265,7 @@ def read_labels(
     return y, np.concatenate([rows.query for rows in batches])
 
 
-def read_ids(source: object, column: str) -> NDArray[Any]:
+def read_ids(source: object, column: str) -> AnyArray:
     """Return the ids in a column of all rows in memory, without reading other columns.
 
     Raises

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
 from pairgram._support import machine as memory
 from pairgram._support.checks import (
+    AnyArray,
     ArgumentError,
     Rows,
     Vector,
@@ -268,7 +268,7 @@ class Drawn(NamedTuple):
         Their ids are not kept: all rows are one run.
     """
 
-    numbers: NDArray[np.int64]
+    numbers: Rows
     rows: TableRows
 
 
@@ -301,7 +301,7 @@ def join_drawn(size: int, first: Drawn, second: Drawn) -> Drawn:
     return _smallest(size, numbers, rows)
 
 
-def _smallest(size: int, numbers: NDArray[np.int64], rows: TableRows) -> Drawn:
+def _smallest(size: int, numbers: Rows, rows: TableRows) -> Drawn:
     if len(numbers) > size:
         hashes = mix(numbers.astype(np.uint64))
         kept = np.sort(np.argpartition(hashes, size - 1)[:size])
@@ -362,7 +362,7 @@ class Survey:
     kinds: dict[str, int]
     parts: tuple[Rows, ...]
     scattered: int | None = None
-    groups: tuple[NDArray[Any], ...] = ()
+    groups: tuple[AnyArray, ...] = ()
 
     @cached_property
     def group_of(self) -> Rows | None:
@@ -442,7 +442,7 @@ class Survey:
         )
 
 
-def _groups_of_runs(rows: TableRows) -> NDArray[Any]:
+def _groups_of_runs(rows: TableRows) -> AnyArray:
     """Return the id of the group of every query; a query in two groups is an error."""
     assert rows.groups is not None
     first = rows.groups[np.cumsum(rows.sizes) - rows.sizes]
@@ -474,7 +474,7 @@ def _sums(numbers: Rows, weights: Vector, n_levels: int) -> Vector:
     return np.bincount(numbers, weights, minlength=n_levels).astype(np.float64)
 
 
-def kinds_of_ids(ids: NDArray[Any] | None) -> set[str]:
+def kinds_of_ids(ids: AnyArray | None) -> set[str]:
     """Return what query ids are. Ids of different kinds are never equal."""
     if ids is None:
         return {"absent"}
@@ -504,6 +504,6 @@ def ids_with(number: int, rows: TableRows) -> Any:
     return rows.ids[hash_of_runs(rows) == np.uint64(number)][:1]
 
 
-def first_found(first: NDArray[Any], second: NDArray[Any]) -> Any:
+def first_found(first: AnyArray, second: AnyArray) -> Any:
     """Return the first of two results of `ids_with` that is not empty."""
     return first if len(first) else second
