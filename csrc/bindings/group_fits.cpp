@@ -127,24 +127,87 @@ py::tuple fit(const bound_problem& problem, const array<std::int64_t>& queries,
     return found.told();
 }
 
+// The settings of a solver: loss, steepness, tol and max_iter.
+using solver_settings = std::tuple<std::string, double, double, py::ssize_t>;
+
+svm_settings settings_of(const bound_problem& problem, const solver_settings& given,
+                         const double* origin) {
+    const auto& [loss, steepness, tol, max_iter] = given;
+    return {loss_of(problem, loss), tol, steepness, max_iter, origin};
+}
+
 template <class T>
 py::tuple fit_svms(const bound_problem& problem, const array<std::int64_t>& queries,
                    const array<std::int64_t>& n_targets, const array<double>& offsets,
                    const std::vector<array<T>>& blocks, const py::object& map,
-                   const std::string& loss, double C, double steepness, double tol,
-                   py::ssize_t max_iter, const optional_array<double>& origin, bool tells,
-                   int n_threads) {
+                   const solver_settings& given_settings, const array<double>& Cs,
+                   const optional_array<double>& origin, bool tells, int n_threads) {
     const checked_groups<T> given(problem, queries, n_targets, offsets, blocks, map);
     check(given.n_models == given.groups.n_groups, "n_targets must be ones");
     if (origin) check_one_per("origin must be 1-d, one per feature", *origin, given.n_features);
-    const svm_settings settings{loss_of(problem, loss), C, tol, steepness, max_iter,
-                                pointer(origin)};
+    check_one_per("Cs must be 1-d, one per group", Cs, given.groups.n_groups);
     fitted_groups found(given, tells);
     std::vector<newton_history> histories(size_of(given.groups.n_groups));
+    const fitted_svms out{found.weights.mutable_data(), found.state(), histories.data(),
+                          found.sums};
     unlocked_for(given.n_values * given.n_features, fit_group_svms<T>, problem.view, given.groups,
-                 given.rows, given.map, settings, found.weights.mutable_data(), found.state(),
-                 histories.data(), found.sums, n_threads);
+                 given.rows, given.map, settings_of(problem, given_settings, pointer(origin)),
+                 pointer(Cs), out, n_threads);
     return py::make_tuple(found.told(), std::move(histories));
+}
+
+// Some groups of one target each, with room for what a search finds of them.
+template <class T>
+struct searched_groups {
+    array<std::int64_t> n_targets;
+    checked_groups<T> given;
+    std::ptrdiff_t first, last, n_positions;
+    array<double> values, scores;
+    array<std::int8_t> states;
+
+    searched_groups(const bound_problem& problem, const array<std::int64_t>& queries,
+                    const array<double>& targets, const std::vector<array<T>>& blocks,
+                    const py::object& map, std::pair<py::ssize_t, py::ssize_t> range,
+                    const optional_array<std::int64_t>& units, py::ssize_t n_values)
+        : n_targets(ones(queries.size() - 1)),
+          given(problem, queries, n_targets, targets, blocks, map),
+          first(range.first),
+          last(range.second) {
+        const auto& all = problem.view.rows;
+        check(0 <= first && first < last && last <= given.groups.n_groups,
+              "range must have groups");
+        check_one_per("units must be 1-d, one per row", units, all.n_rows());
+        n_positions = all.begin(queries.data()[last]) - all.begin(queries.data()[first]);
+        values = array<double>({last - first, n_values});
+        scores = array<double>({n_values, n_positions});
+        states = array<std::int8_t>(last - first);
+        std::fill_n(values.mutable_data(), values.size(), 0.0);
+        std::fill_n(scores.mutable_data(), scores.size(), std::numeric_limits<double>::quiet_NaN());
+    }
+
+    static array<std::int64_t> ones(py::ssize_t n) {
+        array<std::int64_t> found(std::max<py::ssize_t>(n, 0));
+        std::fill_n(found.mutable_data(), found.size(), std::int64_t{1});
+        return found;
+    }
+    group_state* state() { return reinterpret_cast<group_state*>(states.mutable_data()); }
+};
+
+template <class T>
+py::tuple search_svms(const bound_problem& problem, const array<std::int64_t>& queries,
+                      const array<double>& offsets, const std::vector<array<T>>& blocks,
+                      std::pair<py::ssize_t, py::ssize_t> range, const array<double>& Cs,
+                      bool relative, const array<std::int64_t>& units,
+                      const solver_settings& given_settings, const py::object& map, int n_threads) {
+    check(Cs.ndim() == 1 && Cs.size() > 0, "Cs must be 1-d");
+    searched_groups<T> found(problem, queries, offsets, blocks, map, range, units, Cs.size());
+    const auto& given = found.given;
+    const searched_svms out{found.first, found.last, found.values.mutable_data(),
+                            found.scores.mutable_data(), found.state()};
+    unlocked(search_group_svms<T>, problem.view, given.groups, given.rows, given.map,
+             settings_of(problem, given_settings, nullptr),
+             svm_grid{Cs.size(), pointer(Cs), relative, pointer(units)}, out, n_threads);
+    return py::make_tuple(found.states, found.values, found.scores);
 }
 
 template <class T>
@@ -152,39 +215,31 @@ py::tuple search(const bound_problem& problem, const array<std::int64_t>& querie
                  const array<double>& targets, const std::vector<array<T>>& blocks,
                  std::pair<py::ssize_t, py::ssize_t> range, const optional_array<double>& alphas,
                  const array<double>& multiples, const array<double>& powers, bool started,
-                 std::tuple<double, double, double> limits, const py::object& map, bool tells,
+                 std::tuple<double, double, double> limits,
+                 const optional_array<std::int64_t>& units, const py::object& map, bool tells,
                  int n_threads) {
-    const array<std::int64_t> n_targets(std::max<py::ssize_t>(queries.size() - 1, 0));
-    auto* const of_each = const_cast<std::int64_t*>(n_targets.data());
-    std::fill_n(of_each, n_targets.size(), std::int64_t{1});
-    const checked_groups<T> given(problem, queries, n_targets, targets, blocks, map);
-    const auto [first, last] = range;
-    check(0 <= first && first < last && last <= given.groups.n_groups, "range must have groups");
     check(!alphas || (alphas->ndim() == 1 && alphas->size() > 0), "alphas must be 1-d");
     check(multiples.ndim() == 1 && powers.ndim() == 1, "multiples and powers must be 1-d");
     const auto m = alphas ? alphas->size() : multiples.size() + powers.size();
+    searched_groups<T> found(problem, queries, targets, blocks, map, range, units, m);
+    const auto& given = found.given;
+    const auto [rounding, most_held, least_share] = limits;
     const search_grid grid{
-        m,       pointer(alphas),     multiples.size(),    pointer(multiples), pointer(powers),
-        started, std::get<0>(limits), std::get<1>(limits), std::get<2>(limits)};
-    const auto& all = problem.view.rows;
-    const auto* const bounds = queries.data();
-    const auto n_positions = all.begin(bounds[last]) - all.begin(bounds[first]);
-    const auto n = last - first, d = given.n_features;
-    array<double> found_alphas({n, m}), models({n, m, d}), scores({m, n_positions});
-    array<double> grams({tells ? n : 0, d, d}), pair_weights(tells ? n : 0);
-    array<std::int8_t> states(n);
-    std::fill_n(scores.mutable_data(), scores.size(), std::numeric_limits<double>::quiet_NaN());
-    const found_paths out{first,
-                          last,
-                          found_alphas.mutable_data(),
+        m,       pointer(alphas), multiples.size(), pointer(multiples), pointer(powers),
+        started, rounding,        most_held,        least_share,        pointer(units)};
+    const auto n = found.last - found.first, d = given.n_features;
+    array<double> models({n, m, d}), grams({tells ? n : 0, d, d}), pair_weights(tells ? n : 0);
+    const found_paths out{found.first,
+                          found.last,
+                          found.values.mutable_data(),
                           models.mutable_data(),
-                          scores.mutable_data(),
+                          found.scores.mutable_data(),
                           tells ? grams.mutable_data() : nullptr,
                           pair_weights.mutable_data(),
-                          reinterpret_cast<group_state*>(states.mutable_data())};
+                          found.state()};
     unlocked(search_groups<T>, problem.view, given.groups, given.rows, given.map, grid, out,
              n_threads);
-    return py::make_tuple(states, found_alphas, models, scores, grams, pair_weights);
+    return py::make_tuple(found.states, found.values, models, found.scores, grams, pair_weights);
 }
 
 template <class T>
@@ -192,11 +247,14 @@ void bind_fit(py::module_& m) {
     m.def("fit_groups", &fit<T>, "problem"_a, "queries"_a, "n_targets"_a, "targets"_a, "blocks"_a,
           py::kw_only(), "map"_a = py::none(), "alpha"_a, "tells"_a = false, "n_threads"_a);
     m.def("fit_group_svms", &fit_svms<T>, "problem"_a, "queries"_a, "n_targets"_a, "offsets"_a,
-          "blocks"_a, py::kw_only(), "map"_a = py::none(), "loss"_a, "C"_a, "steepness"_a, "tol"_a,
-          "max_iter"_a, "origin"_a = py::none(), "tells"_a = false, "n_threads"_a);
+          "blocks"_a, py::kw_only(), "map"_a = py::none(), "settings"_a, "Cs"_a,
+          "origin"_a = py::none(), "tells"_a = false, "n_threads"_a);
+    m.def("search_group_svms", &search_svms<T>, "problem"_a, "queries"_a, "offsets"_a, "blocks"_a,
+          py::kw_only(), "range"_a, "Cs"_a, "relative"_a, "units"_a, "settings"_a,
+          "map"_a = py::none(), "n_threads"_a);
     m.def("search_groups", &search<T>, "problem"_a, "queries"_a, "targets"_a, "blocks"_a,
           py::kw_only(), "range"_a, "alphas"_a, "multiples"_a, "powers"_a, "started"_a, "limits"_a,
-          "map"_a = py::none(), "tells"_a = false, "n_threads"_a);
+          "units"_a = py::none(), "map"_a = py::none(), "tells"_a = false, "n_threads"_a);
 }
 
 }  // namespace

@@ -99,17 +99,17 @@ template <class T>
 bool group_rows<T>::transform(std::ptrdiff_t column) {
     const auto n_columns = width - column;
     pair_weight = 0;
-    n_lists = 0;
+    lists.clear();
     for (auto q = first_query; q < last_query; ++q) {
         if (problem_.rows.size(q) == 0) continue;
         plan_query(problem_, q, nullptr, plan_);
         apply_root(plan_, problem_.rule.kind, n_columns, z.data() + begin(q) * width + column,
                    width, sums_);
         const bool counts = has_pairs(q);
-        n_lists += counts;
+        if (counts) lists.push_back(q);
         pair_weight += counts && !(plan_.pair_weight > 0) ? vanished : plan_.pair_weight;
     }
-    return n_lists > 0;
+    return !lists.empty();
 }
 
 // Whether the planned query has two rows that count, of two labels where these matter; or one,

@@ -47,9 +47,9 @@ class group_rows {
     std::ptrdiff_t n_room = 0;           // targets that can be loaded at once
     std::ptrdiff_t first = 0;            // position of the first row
     std::ptrdiff_t first_query = 0, last_query = 0;
-    buffer<double> z;            // (n, width) [features, targets, zeros], then [H̃, ỹ, zeros]
-    double pair_weight = 0;      // Σ W, NaN where weights of pairs vanish
-    std::ptrdiff_t n_lists = 0;  // queries with pairs
+    buffer<double> z;              // (n, width) [features, targets, zeros], then [H̃, ỹ, zeros]
+    double pair_weight = 0;        // Σ W, NaN where weights of pairs vanish
+    buffer<std::ptrdiff_t> lists;  // the queries with pairs
 
     // Loads the features of a group and makes room for targets, or some of them. False where they
     // are too many, or where a map may hide that they are not finite.

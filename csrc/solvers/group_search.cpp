@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "linear_algebra/blas.hpp"
 #include "solvers/cached_product.hpp"
@@ -136,16 +137,49 @@ class group_searcher {
             alphas_.push_back(largest / 1e4 * grid_.powers[j]);
     }
 
+    // Whether a unit holds so much of a direction that its models need refits.
+    bool loses(double held, const ridge_path& path) const {
+        return std::sqrt(held * path.largest()) > grid_.most_held * path.alphas[path.n_alphas - 1];
+    }
+
+    // The unit of a row of the group, where units are given.
+    std::int64_t unit(std::ptrdiff_t i) const { return grid_.units[rows_.first + i]; }
+
+    // Members, which are queries or rows, in the order of their units, and where each unit begins.
+    template <class UnitOf>
+    void set_units(buffer<std::ptrdiff_t> members, const UnitOf& unit_of) {
+        members_ = std::move(members);
+        const bool given = grid_.units != nullptr;
+        if (given)
+            std::stable_sort(members_.begin(), members_.end(),
+                             [&](auto a, auto b) { return unit_of(a) < unit_of(b); });
+        bounds_.assign(1, 0);
+        const auto n = static_cast<std::ptrdiff_t>(members_.size());
+        for (std::ptrdiff_t i = 1; i <= n; ++i)
+            if (i == n || !given || unit_of(members_[i]) != unit_of(members_[i - 1]))
+                bounds_.push_back(i);
+    }
+
     bool hold_out_units(const ridge_path& path) {
-        const auto& rows = rows_.problem().rows;
-        std::ptrdiff_t n_filled = 0;
-        for (auto q = rows_.first_query; q < rows_.last_query; ++q) n_filled += rows.size(q) > 0;
-        if (n_filled > 1) return rows_.n_lists > 1 && hold_out_queries(path);
-        return rows_.n > 1 && hold_out_rows(path);
+        if (grid_.units && unit(0) < 0) return false;
+        buffer<std::ptrdiff_t> filled;
+        for (auto q = rows_.first_query; q < rows_.last_query; ++q)
+            if (rows_.problem().rows.size(q) > 0) filled.push_back(q);
+        by_rows_ = filled.size() == 1;
+        if (by_rows_) {
+            buffer<std::ptrdiff_t> rows(rows_.n);
+            std::iota(rows.begin(), rows.end(), std::ptrdiff_t{0});
+            set_units(std::move(rows), [&](auto i) { return unit(i); });
+            return bounds_.size() > 2 && hold_out_rows(path);
+        }
+        const auto unit_of = [&](auto q) { return unit(rows_.begin(q)); };
+        set_units(rows_.lists, unit_of);
+        if (bounds_.size() < 3) return false;
+        set_units(std::move(filled), unit_of);
+        return hold_out_queries(path);
     }
 
     bool hold_out_queries(const ridge_path& path) {
-        const auto& rows = rows_.problem().rows;
         const auto n = rows_.n, d = rows_.d, n_queries = rows_.last_query - rows_.first_query;
         const bool pointwise = rows_.problem().rule.kind == pair_kind::none;
         // Rows are taken from the first of their query, so that a large offset costs no digits.
@@ -165,31 +199,34 @@ class group_searcher {
         const path_models models(path);
         const auto stride = models.stride;
         double held = 0;
-        for (std::ptrdiff_t q = 0; q < n_queries; ++q) {
-            const auto begin = rows_.begin(rows_.first_query + q),
-                       size = rows.size(rows_.first_query + q);
-            if (size == 0) continue;
-            lost_.resize(size * (rank_ + 1));
-            for (std::ptrdiff_t i = 0; i < size; ++i) {
-                std::copy_n(turned_.data() + (begin + i) * columns_, rank_,
-                            lost_.data() + i * (rank_ + 1));
-                lost_[i * (rank_ + 1) + rank_] = rows_.z[(begin + i) * rows_.width + d];
-            }
-            const double* const without = units_.without_rows(path, models, size, lost_.data());
+        for (std::size_t u = 0; u + 1 < bounds_.size(); ++u) {
+            lost_.clear();
+            for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at)
+                for (auto i = rows_.begin(members_[at]); i < rows_.begin(members_[at] + 1); ++i) {
+                    const double* const row = turned_.data() + i * columns_;
+                    lost_.insert(lost_.end(), row, row + rank_);
+                    lost_.push_back(rows_.z[i * rows_.width + d]);
+                }
+            const auto n_lost = static_cast<std::ptrdiff_t>(lost_.size()) / (rank_ + 1);
+            const double* const without = units_.without_rows(path, models, n_lost, lost_.data());
             held = std::max(held, units_.held_eigenvalue());
-            found_.assign((size + 1) * stride, 0.0);
-            add_cached_product(size, stride, rank_, 1.0,
-                               {of_rows.data() + begin * columns_, columns_, 1}, without, stride,
-                               found_.data(), stride);
-            add_cached_product(1, stride, rank_, 1.0,
-                               {of_pivots.data() + q * columns_, columns_, 1}, without, stride,
-                               found_.data() + size * stride, stride);
-            for (std::ptrdiff_t i = 0; i < size; ++i)
-                for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
-                    scores_[j * n + begin + i] = found_[i * stride + j] + found_[size * stride + j];
+            for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
+                const auto q = members_[at], begin = rows_.begin(q);
+                const auto size = rows_.begin(q + 1) - begin;
+                found_.assign((size + 1) * stride, 0.0);
+                add_cached_product(size, stride, rank_, 1.0,
+                                   {of_rows.data() + begin * columns_, columns_, 1}, without,
+                                   stride, found_.data(), stride);
+                const double* const pivot = of_pivots.data() + (q - rows_.first_query) * columns_;
+                add_cached_product(1, stride, rank_, 1.0, {pivot, columns_, 1}, without, stride,
+                                   found_.data() + size * stride, stride);
+                for (std::ptrdiff_t i = 0; i < size; ++i)
+                    for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
+                        scores_[j * n + begin + i] =
+                            found_[i * stride + j] + found_[size * stride + j];
+            }
         }
-        return !(std::sqrt(held * path.largest()) >
-                 grid_.most_held * path.alphas[path.n_alphas - 1]);
+        return !loses(held, path);
     }
 
     // What the scatter of rows of so much weight is multiplied by.
@@ -216,10 +253,13 @@ class group_searcher {
         if (!pointwise && (problem.rule.kind != pair_kind::kept || grid_.started)) return false;
         auto query = rows_.first_query;
         while (problem.rows.size(query) == 0) ++query;
-        buffer<double> v(n), mean(d + 1, 0.0), z(n * columns_, 0.0), scales(n), held(n);
+        const auto n_units = static_cast<std::ptrdiff_t>(bounds_.size()) - 1;
+        buffer<double> v(n), mean(d + 1, 0.0), z(n * columns_, 0.0), scales(n_units), held(n_units);
+        buffer<double> share(ld), found(whole.n_alphas * n);
         for (std::ptrdiff_t i = 0; i < n; ++i) v[i] = problem.rows.row_weight(rows_.row(i));
         const double weight = std::accumulate(v.begin(), v.end(), 0.0);
-        const double own = problem.rows.query_weight(query), factor = scatter_factor(weight) * own;
+        const double own_weight = problem.rows.query_weight(query);
+        const double factor = scatter_factor(weight) * own_weight;
         if (!(factor > 0)) return false;
         if (!pointwise) {
             const buffer<double> pivot(features_.begin(), features_.begin() + d + 1);
@@ -236,30 +276,44 @@ class group_searcher {
         for (double& value : values) value /= factor;
         for (double& value : projection) value /= factor;
         lost_.resize(n * ld);
-        buffer<std::int64_t> offsets(n + 1);
-        std::iota(offsets.begin(), offsets.end(), std::int64_t{0});
-        for (std::ptrdiff_t i = 0; i < n; ++i) {
-            const double left = weight - v[i] > nothing_left * weight ? weight - v[i] : 0.0;
-            scales[i] = scatter_factor(left) * own;
-            const double share = !pointwise && scales[i] > 0 ? v[i] / left : 0.0;
-            const double of_mean = share > 0 ? share / (1 + std::sqrt(weight / left)) : 0.0;
-            const double root = std::sqrt(v[i]);
-            for (std::ptrdiff_t k = 0; k < rank_; ++k) {
-                const double value = z[i * columns_ + k];
-                scored[i * rank_ + k] = value + share * value;
-                lost_[i * ld + k] = root * (value + of_mean * value);
+        const buffer<std::int64_t> offsets(bounds_.begin(), bounds_.end());
+        for (std::ptrdiff_t u = 0; u < n_units; ++u) {
+            double lost = 0;
+            std::fill(share.begin(), share.end(), 0.0);
+            for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
+                const auto i = members_[at];
+                double* const own = lost_.data() + at * ld;
+                std::copy_n(z.data() + i * columns_, rank_, own);
+                own[rank_] = features_[i * (d + 1) + d];
+                for (std::ptrdiff_t k = 0; k < ld; ++k) share[k] += v[i] * own[k];
+                lost += v[i];
             }
-            const double target = features_[i * (d + 1) + d];
-            lost_[i * ld + rank_] = root * (target + of_mean * target);
+            const double left = weight - lost > nothing_left * weight ? weight - lost : 0.0;
+            scales[u] = scatter_factor(left) * own_weight;
+            const bool shares = !pointwise && scales[u] > 0;
+            const double of_mean = shares ? 1 / (1 + std::sqrt(weight / left)) : 0.0;
+            for (double& value : share) value = shares ? value / left : 0.0;
+            for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
+                const double root = std::sqrt(v[members_[at]]);
+                double* const own = lost_.data() + at * ld;
+                for (std::ptrdiff_t k = 0; k < ld; ++k) {
+                    if (k < rank_) scored[at * rank_ + k] = own[k] + share[k];
+                    own[k] = root * (own[k] + of_mean * share[k]);
+                }
+            }
         }
         const ridge_path path{rank_, values.data(), projection.data(), whole.n_alphas,
                               whole.alphas};
-        hold_out(path, {n, offsets.data(), lost_.data(), scored.data(), scales.data()},
-                 scores_.data(), held.data(), 1);
-        return true;
+        hold_out(path, {n_units, offsets.data(), lost_.data(), scored.data(), scales.data()},
+                 found.data(), held.data(), 1);
+        for (std::ptrdiff_t j = 0; j < whole.n_alphas; ++j)
+            for (std::ptrdiff_t at = 0; at < n; ++at)
+                scores_[j * n + members_[at]] = found[j * n + at];
+        // Without a single row there is little to refit.
+        return !grid_.units || !loses(*std::max_element(held.begin(), held.end()), path);
     }
 
-    // Rows that tie whatever the ridge get equal scores.
+    // Rows of a query that tie whatever the ridge get equal scores, if one unit has them.
     void join(const ridge_path& path) {
         const auto n = rows_.n, n_queries = rows_.last_query - rows_.first_query;
         buffer<std::int64_t> offsets(n_queries + 1);
@@ -284,8 +338,14 @@ class group_searcher {
         buffer<double> amplification(path.n_alphas);
         for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
             amplification[j] = largest / std::max(path.alphas[j], least);
-        join_ties({n_queries, offsets.data(), nullptr}, path.n_alphas, n,
-                  {grid_.rounding, spread, amplification.data()}, scores_.data(), 1);
+        const tie_tolerance tolerance{grid_.rounding, spread, amplification.data()};
+        query_rows lists{n_queries, offsets.data(), nullptr};
+        const buffer<std::int64_t> order(members_.begin(), members_.end());
+        if (by_rows_ && grid_.units) {
+            offsets.assign(bounds_.begin(), bounds_.end());
+            lists = {static_cast<std::ptrdiff_t>(bounds_.size()) - 1, offsets.data(), order.data()};
+        }
+        join_ties(lists, path.n_alphas, n, tolerance, scores_.data(), 1);
     }
 
     double target(std::ptrdiff_t i) const { return targets_[rows_.row(i)]; }
@@ -311,6 +371,9 @@ class group_searcher {
     buffer<double> values_, projection_;  // (rank,)
     buffer<double> basis_, turned_;       // (d, columns), and (n, columns) of transformed rows
     buffer<double> alphas_, scores_, lost_, found_;
+    bool by_rows_ = false;            // whether the units are of rows of one query
+    buffer<std::ptrdiff_t> members_;  // rows or queries, unit by unit
+    buffer<std::ptrdiff_t> bounds_;   // (n_units + 1,) of members
     unit_models units_;
 };
 

@@ -1,5 +1,6 @@
-// The ridge path of each of many groups, and the scores of rows by models without their unit:
-// without their query or, where a group is one query, without the row itself.
+// The ridge path of each of many groups, and the scores of rows by models without their unit: those
+// that are given, such as folds, or else their query or, where a group is one query, the row
+// itself.
 //
 // Everything happens in the basis of the eigenvectors of H̃ᵀH̃, or of H̃H̃ᵀ where rows are fewer than
 // features; see hold_out.hpp.
@@ -22,6 +23,9 @@ struct search_grid {
     double rounding;     // of scores, see ties.hpp
     double most_held;    // times the least ridge: units that hold larger directions need refits
     double least_share;  // of λ_max, which takes the place of smaller ridges in bounds of rounding
+    // (n_rows,) by position, or null: rows of a group with equal numbers are a unit, whole queries
+    // or rows of one query. A group with a number below 0 is left `unsolved`.
+    const std::int64_t* units;
 };
 
 // What a search finds of groups [first, last).
@@ -36,7 +40,7 @@ struct found_paths {
 };
 
 // Groups of which G would lose narrow features, which have a direction that needs refits, or which
-// have no pairs in two queries are left `unsolved`, as are those of `fit_groups`.
+// have no pairs outside a unit are left `unsolved`, as are those of `fit_groups`.
 //
 // n d² + 10 d³ flops and those of hold_out.hpp for every group; memory: one group for each thread.
 // The same bits for any n_threads, and for a group alone. BLAS must be held to one thread.

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "solvers/pair_operator.hpp"
 #include "support/parallel.hpp"
@@ -12,6 +15,13 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t most_rows = 4096, most_features = 256, most_values = 1 << 17;
+constexpr double largest_trace = 1e290;  // whose inverse is still far from 0
+
+buffer<std::ptrdiff_t> first_numbers(std::ptrdiff_t n) {
+    buffer<std::ptrdiff_t> numbers(n);
+    std::iota(numbers.begin(), numbers.end(), std::ptrdiff_t{0});
+    return numbers;
+}
 
 // Solves group after group.
 template <class T>
@@ -21,7 +31,8 @@ class svm_solver {
                const given_rows<T>& rows, const node_map<double>* map, const svm_settings& settings)
         : rows_(problem, groups, rows, map), offsets_(groups.targets), settings_(settings) {}
 
-    group_state solve(std::ptrdiff_t g, double* out, newton_history& history) {
+    // Loads a group, which is then solved if its state says so.
+    group_state load(std::ptrdiff_t g) {
         const auto d = rows_.d;
         if (!rows_.load(g, 0)) return group_state::unsolved;
         const auto n = rows_.n, width = rows_.width;
@@ -32,39 +43,62 @@ class svm_solver {
         if (!rows_.transform(0)) return group_state::no_pairs;
         if (!rows_.is_usable()) return group_state::unsolved;
         set_gram();
-        buffer<std::int64_t> first, order, constant;
-        buffer<double> offset;
-        for (std::ptrdiff_t j = 0; j < d; ++j)
-            if (gram_[j * (d + 1)] == 0) constant.push_back(j);
+        return group_state::solved;
+    }
+
+    double trace() const {
+        double sum = 0;
+        for (std::ptrdiff_t j = 0; j < rows_.d; ++j) sum += gram_[j * (rows_.d + 1)];
+        return sum;
+    }
+
+    preconditioner inverse(double C) const {
+        return {{rows_.d, gram_.data(), false, settings_.steepness}, C, 1};
+    }
+
+    // Solves the problem of some rows of the group, which ascend, for ascending Cs, each from the
+    // solution before. found(number of C, weights, history) takes the solutions. False where a
+    // solution is not found, or no pair counts.
+    template <class Found>
+    bool solve(const buffer<std::ptrdiff_t>& some, const std::vector<preconditioner>& inverses,
+               const double* Cs, const Found& found) const {
+        const auto d = rows_.d, n = static_cast<std::ptrdiff_t>(some.size());
+        buffer<double> features(n * d), offset(n);
+        buffer<std::int64_t> first, order(n);
+        auto query = rows_.first_query;
         for (std::ptrdiff_t i = 0; i < n; ++i) {
-            order.push_back(rows_.row(i));
-            offset.push_back(offsets_[rows_.row(i)]);
+            for (; rows_.begin(query) <= some[i]; ++query) first.push_back(i);
+            std::copy_n(features_.data() + some[i] * d, d, features.data() + i * d);
+            order[i] = rows_.row(some[i]);
+            offset[i] = offsets_[order[i]];
         }
-        for (auto q = rows_.first_query; q <= rows_.last_query; ++q)
-            first.push_back(rows_.begin(q));
+        for (; query <= rows_.last_query; ++query) first.push_back(n);
         auto own = rows_.problem();
         own.rows.n_queries = rows_.last_query - rows_.first_query;
         own.rows.offsets = first.data();
         own.rows.order = order.data();
         if (own.rows.query_weights) own.rows.query_weights += rows_.first_query;
         pair_operator pairs(own, settings_.loss);
-        const dense_features<double> H({n, d, features_.data(), nullptr});
+        if (!has_pairs(pairs)) return false;
+        const auto constant = constant_features(own.rows, pairs, features);
+        const dense_features<double> H({n, d, features.data(), nullptr});
         rows_loss loss(H, pairs, offset.data(), 1);
         try {
             newton_solver solver(loss, static_cast<std::ptrdiff_t>(constant.size()),
                                  constant.data());
-            const preconditioner inverse({d, gram_.data(), false, settings_.steepness}, settings_.C,
-                                         1);
-            history = solver.solve(settings_.C, inverse, settings_.tol, settings_.max_iter);
-            for (std::ptrdiff_t j = 0; j < d; ++j)
-                out[j] = solver.weights()[j] + (settings_.origin ? settings_.origin[j] : 0.0);
+            for (std::size_t c = 0; c < inverses.size(); ++c) {
+                auto history = solver.solve(Cs[c], inverses[c], settings_.tol, settings_.max_iter);
+                if (!history.converged) return false;
+                found(static_cast<std::ptrdiff_t>(c), solver.weights(), history);
+            }
         } catch (const std::invalid_argument&) {
-            return group_state::unsolved;
+            return false;
         }
-        return history.converged ? group_state::solved : group_state::unsolved;
+        return true;
     }
 
     const group_rows<T>& rows() const { return rows_; }
+    const double* features(std::ptrdiff_t i) const { return features_.data() + i * rows_.d; }
 
   private:
     // G (d, d), of which other code reads the lower triangle.
@@ -75,6 +109,32 @@ class svm_solver {
         gram_.resize(d * d);
         for (std::ptrdiff_t i = 0; i < d; ++i)
             for (std::ptrdiff_t j = 0; j <= i; ++j) gram_[i * d + j] = upper_[j * width + i];
+    }
+
+    static bool has_pairs(const pair_operator& pairs) {
+        for (std::ptrdiff_t q = 0; q < pairs.n_queries(); ++q)
+            if (pairs.has_pairs(q)) return true;
+        return false;
+    }
+
+    // The features that are the same in all rows of every query that count.
+    buffer<std::int64_t> constant_features(const query_rows& rows, const pair_operator& pairs,
+                                           const buffer<double>& features) const {
+        const auto d = rows_.d;
+        buffer<char> varies(d, 0);
+        for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
+            const double* known = nullptr;
+            for (auto i = rows.begin(q); i < rows.begin(q + 1) && pairs.has_pairs(q); ++i) {
+                if (!(rows.row_weight(rows.row(i)) > 0)) continue;
+                const double* const own = features.data() + i * d;
+                if (!known) known = own;
+                for (std::ptrdiff_t j = 0; j < d; ++j) varies[j] |= own[j] != known[j];
+            }
+        }
+        buffer<std::int64_t> constant;
+        for (std::ptrdiff_t j = 0; j < d; ++j)
+            if (!varies[j]) constant.push_back(j);
+        return constant;
     }
 
     group_rows<T> rows_;
@@ -88,25 +148,79 @@ class svm_solver {
 template <class T>
 void fit_group_svms(const ranking_problem& problem, const query_groups& groups,
                     const given_rows<T>& rows, const node_map<double>* map,
-                    const svm_settings& settings, double* weights, group_state* states,
-                    newton_history* histories, const group_sums& sums, int n_threads) {
+                    const svm_settings& settings, const double* Cs, const fitted_svms& out,
+                    int n_threads) {
     const auto d = map ? map->n_outputs : rows.n_columns;
     const auto first_group = tasks_of(problem, groups, d);
     const auto n_tasks = static_cast<std::ptrdiff_t>(first_group.size()) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         svm_solver<T> solver(problem, groups, rows, map, settings);
         for (auto g = first_group[task]; g < first_group[task + 1]; ++g) {
-            double* const out = weights + g * d;
-            states[g] = solver.solve(g, out, histories[g]);
-            if (states[g] != group_state::solved)
-                std::fill_n(out, d, std::numeric_limits<double>::quiet_NaN());
-            else if (sums.squares)
-                solver.rows().tell(g, out, sums);
+            double* const weights = out.weights + g * d;
+            std::fill_n(weights, d, std::numeric_limits<double>::quiet_NaN());
+            out.states[g] = solver.load(g);
+            if (out.states[g] != group_state::solved) continue;
+            const auto solved = [&](auto, const double* w, newton_history& history) {
+                for (std::ptrdiff_t j = 0; j < d; ++j)
+                    weights[j] = w[j] + (settings.origin ? settings.origin[j] : 0.0);
+                out.histories[g] = std::move(history);
+                if (out.sums.squares) solver.rows().tell(g, weights, out.sums);
+            };
+            if (!solver.solve(first_numbers(solver.rows().n), {solver.inverse(Cs[g])}, Cs + g,
+                              solved))
+                out.states[g] = group_state::unsolved;
         }
+    });
+}
+
+template <class T>
+void search_group_svms(const ranking_problem& problem, const query_groups& groups,
+                       const given_rows<T>& rows, const node_map<double>* map,
+                       const svm_settings& settings, const svm_grid& grid, const searched_svms& out,
+                       int n_threads) {
+    const auto first = problem.rows.begin(groups.queries[out.first]),
+               n_positions = problem.rows.begin(groups.queries[out.last]) - first;
+    const auto n_groups = out.last - out.first;
+    parallel_for(n_groups, n_groups > 1 ? n_threads : 1, [&](std::ptrdiff_t at) {
+        svm_solver<T> solver(problem, groups, rows, map, settings);
+        double* const Cs = out.Cs + at * grid.n_Cs;
+        auto& state = out.states[at];
+        state = solver.load(out.first + at);
+        if (state != group_state::solved) return;
+        state = group_state::unsolved;
+        const double trace = settings.steepness * solver.trace();
+        if (grid.relative && !(trace <= largest_trace)) return;
+        const double divisor = grid.relative && trace > 0 ? 2 * trace : 1.0;
+        std::vector<preconditioner> inverses;
+        for (std::ptrdiff_t c = 0; c < grid.n_Cs; ++c) {
+            Cs[c] = grid.Cs[c] / divisor;
+            inverses.push_back(solver.inverse(Cs[c]));
+        }
+        const auto& own = solver.rows();
+        const auto* const units = grid.units + own.first;
+        const auto [least, most] = std::minmax_element(units, units + own.n);
+        if (*least < 0) return;
+        buffer<char> done(static_cast<std::ptrdiff_t>(*most) + 1, 0);
+        parallel_for(
+            static_cast<std::ptrdiff_t>(done.size()), n_groups > 1 ? 1 : n_threads,
+            [&](std::ptrdiff_t unit) {
+                buffer<std::ptrdiff_t> others, held;
+                for (std::ptrdiff_t i = 0; i < own.n; ++i)
+                    (units[i] == unit ? held : others).push_back(i);
+                const auto score = [&](std::ptrdiff_t c, const double* w, const auto&) {
+                    double* const scores = out.scores + c * n_positions + own.first - first;
+                    for (const auto i : held)
+                        scores[i] = std::inner_product(w, w + own.d, solver.features(i), 0.0);
+                };
+                done[unit] = solver.solve(others, inverses, Cs, score);
+            });
+        if (std::find(done.begin(), done.end(), 0) == done.end()) state = group_state::solved;
     });
 }
 
 template decltype(fit_group_svms<double>) fit_group_svms<double>;
 template decltype(fit_group_svms<float>) fit_group_svms<float>;
+template decltype(search_group_svms<double>) search_group_svms<double>;
+template decltype(search_group_svms<float>) search_group_svms<float>;
 
 }  // namespace pairgram

@@ -94,8 +94,8 @@ void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* 
 PAIRGRAM_CLONES void sweep_few(std::ptrdiff_t n, double reach, const double* score,
                                const std::int32_t* level, const double* winner, const double* loser,
                                double* below, double* above) {
-    double scores[few_rows], lower[few_rows], higher[few_rows];
-    std::int32_t levels[few_rows];
+    // All are of one width, so that comparisons and sums take the same lanes.
+    double scores[few_rows], levels[few_rows], lower[few_rows], higher[few_rows];
     const auto padded = (n + 7) / 8 * 8;
     for (std::ptrdiff_t i = 0; i < padded; ++i) {
         scores[i] = score[std::min(i, n - 1)];
@@ -103,8 +103,7 @@ PAIRGRAM_CLONES void sweep_few(std::ptrdiff_t n, double reach, const double* sco
         lower[i] = higher[i] = 0;
     }
     for (std::ptrdiff_t p = 0; p < n; ++p) {
-        const double won = winner[p], lost = loser[p], at = score[p];
-        const auto own = level[p];
+        const double won = winner[p], lost = loser[p], at = scores[p], own = levels[p];
         for (std::ptrdiff_t i = 0; i < padded; ++i) {
             higher[i] += (levels[i] < own) & (at - scores[i] < reach) ? won : 0.0;
             lower[i] += (levels[i] > own) & (scores[i] - at < reach) ? lost : 0.0;

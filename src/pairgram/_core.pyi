@@ -403,15 +403,26 @@ def fit_group_svms(
     blocks: Sequence[NDArray[_T]],  # rows: of all groups, or of each
     *,
     map: NodeMap64 | None = None,
-    loss: str,
-    C: float,
-    steepness: float,
-    tol: float,
-    max_iter: int,
+    settings: tuple[str, float, float, int],  # loss, steepness, tol, max_iter
+    Cs: NDArray[np.float64],  # of every group
     origin: NDArray[np.float64] | None = None,  # added to all weights
     tells: bool = False,
     n_threads: int,
 ) -> tuple[_OfGroups, list[Convergence]]: ...
+def search_group_svms(
+    problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
+    queries: NDArray[np.int64],  # the first of every group, and the end of the last
+    offsets: NDArray[np.float64],  # of every row
+    blocks: Sequence[NDArray[_T]],  # rows: of all groups, or of each
+    *,
+    range: tuple[int, int],  # the groups to search
+    Cs: NDArray[np.float64],  # ascending
+    relative: bool,  # divided by twice the trace of G times the steepness
+    units: NDArray[np.int64],  # of every row, by position
+    settings: tuple[str, float, float, int],  # loss, steepness, tol, max_iter
+    map: NodeMap64 | None = None,
+    n_threads: int,
+) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64]]: ...  # states, Cs, scores
 def search_groups(
     problem: RankingProblem,
     queries: NDArray[np.int64],  # the first of every group, and the end of the last
@@ -424,6 +435,7 @@ def search_groups(
     powers: NDArray[np.float64],
     started: bool,
     limits: tuple[float, float, float],  # rounding, most_held, least_share
+    units: NDArray[np.int64] | None = None,  # of every row, by position
     map: NodeMap64 | None = None,
     tells: bool = False,
     n_threads: int,

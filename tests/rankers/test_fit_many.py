@@ -31,20 +31,24 @@ COMPILED = [
     pg.RankRLSCV([0.1, 10.0, 1.0], pairs="without_ties", scoring="kendall"),
     pg.RankRLSCV(pairs=None, prior=np.array([1.0, -2.0, 0.0, 3.0])),
     pg.PairwiseELMCV([0.3, 0.1], n_nodes=30, scoring="pairwise_squared_error", random_state=0),
+    pg.RankRLSCV(cv=2, scoring="kendall"),
+    pg.RankRLSCV(pairs=None, cv=pg.QueryKFold(3, shuffle=True, random_state=0)),
+    pg.PairwiseELMCV(cv=2, n_nodes=30, activation="tanh", random_state=0),
     pg.RankSVM(),
     pg.RankSVM(0.1, weighting="queries", loss="logistic", tol=1e-6),
     pg.RankSVM(3.0, loss="squared", feature_map=pg.RandomNodes(50, random_state=0)),
     pg.RankSVM(prior=np.array([1.0, -2.0, 0.0, 3.0])),
+    pg.RankSVMCV(feature_map=pg.RandomNodes(5, random_state=0)),
+    pg.RankSVMCV([10.0, 0.1, 1.0], cv=3, loss="logistic", weighting="queries", scoring="map"),
+    pg.RankSVMCV(cv=2, prior=np.array([1.0, -2.0, 0.0, 3.0])),
 ]
 ALONE = [
     pg.RankRLS(scale=True),
     pg.RankRLS(kernel="rbf"),
     pg.RankRLS(inputs="quantile"),
-    pg.RankRLSCV(cv=2, scoring="kendall"),
     pg.RankRLSCV(scale=True),
     pg.ELMRank(n_nodes=7, random_state=0),
     pg.ELMRankCV([0.1], [1.0, 8.0], n_nodes=5, cv=2, random_state=0),
-    pg.PairwiseELMCV(cv=2, n_nodes=30, activation="tanh", random_state=0),
 ]
 
 
@@ -97,6 +101,31 @@ def test_weights_of_queries(estimator):
     batch = pg.fit_many(estimator, X, y, by=user, qid=qid, query_weight=weights)
     assert not batch.models.alone
     same_as_alone(batch, estimator, X, y, user, qid=qid, query_weight=weights)
+
+
+@pytest.mark.parametrize(
+    "estimator", [pg.RankRLSCV(), pg.RankRLSCV(cv=2), pg.RankSVMCV()], ids=repr
+)
+def test_groups_of_queries_are_held_out(estimator):
+    X, y, user, _, weights = rows_of_users()
+    qid = np.random.default_rng(1).integers(0, 20, len(y))
+    told = {"qid": qid, "groups": qid // 2 + user, "sample_weight": weights}
+    batch = pg.fit_many(estimator, X, y, by=user, **told)
+    assert not batch.models.alone
+    same_as_alone(batch, estimator, X, y, user, **told)
+    first = np.flatnonzero(user == batch.keys[0])[0]
+    told["groups"][first] = 99  # of a query in two groups
+    with pytest.warns(FitFailedWarning, match="1 of 7 .* groups must be constant within a query"):
+        cut = pg.fit_many(estimator, X, y, by=user, **told)
+    assert (cut.coef_[1:] == batch.coef_[1:]).all()
+
+
+@pytest.mark.parametrize("estimator", [pg.RankRLSCV(cv=3), pg.RankSVMCV()], ids=repr)
+def test_rows_of_one_query_are_held_out_in_folds(estimator):
+    X, y, user, _, weights = rows_of_users()
+    batch = pg.fit_many(estimator, X, y, by=user, sample_weight=weights)
+    assert not batch.models.alone
+    same_as_alone(batch, estimator, X, y, user, sample_weight=weights)
 
 
 @pytest.mark.parametrize("estimator", COMPILED, ids=repr)

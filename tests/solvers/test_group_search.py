@@ -12,7 +12,7 @@ from problems import Problem, ranking_problem
 STATES, ALPHAS, MODELS, SCORES = range(4)
 
 
-def searched(sets, alphas, pairs="with_ties", weighting="pairs"):
+def searched(sets, alphas, pairs="with_ties", weighting="pairs", units=None):
     """States, alphas, models and scores of sets of (X, y, qid, v)."""
     X, y, _, v = (np.concatenate(parts) for parts in zip(*sets, strict=True))
     sizes = [len(np.unique(one[2])) for one in sets]
@@ -29,6 +29,7 @@ def searched(sets, alphas, pairs="with_ties", weighting="pairs"):
         powers=np.empty(0),
         started=False,
         limits=(1.4e-14, 1e2, 1e-200),
+        units=units,
         n_threads=1,
     )
 
@@ -92,6 +93,56 @@ def test_scores_of_rows_are_those_of_refits(pairs, shape, weighting):
             np.testing.assert_allclose(scores[j], wanted, atol=1e-9 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("pairs", ["with_ties", None])
+@every(shape=[(60, 4, 9), (12, 30, 5), (30, 4, 1), (12, 30, 1)], weighting=["pairs", "queries"])
+def test_scores_of_folds_are_those_of_refits(pairs, shape, weighting):
+    rng, alpha = np.random.default_rng(2), 2.0
+    sets = [drawn(rng, *shape) for _ in range(2)]
+    units = [(7 * (qid if shape[2] > 1 else np.arange(len(qid)))) % 3 for _, _, qid, _ in sets]
+    found = searched(sets, np.array([alpha]), pairs, weighting, np.concatenate(units))
+    assert (found[STATES] == 0).all()
+    for number, (X, y, qid, v) in enumerate(sets):
+        scores = found[SCORES][0, number * len(y) : (number + 1) * len(y)]
+        model = pg.RankRLS(alpha, pairs=pairs, weighting=weighting)
+        for unit in range(3):
+            held, rest = units[number] == unit, units[number] != unit
+            model.fit(X[rest], y[rest], qid=qid[rest], sample_weight=v[rest])
+            ours, wanted = (
+                part if pairs is None else centred(part, qid[held])
+                for part in (scores[held], model.predict(X[held]))
+            )
+            np.testing.assert_allclose(ours, wanted, atol=1e-9 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@every(n_queries=[9, 1])
+def test_scores_of_svms_in_folds_are_those_of_refits(loss, n_queries):
+    rng, Cs = np.random.default_rng(3), np.array([0.01, 0.3])
+    X, y, qid, v = drawn(rng, 60, 4, n_queries)
+    units = (7 * (qid if n_queries > 1 else np.arange(60))) % 3
+    states, found, scores = _core.search_group_svms(
+        ranking_problem(Problem(X, y, qid, v, None), "without_ties"),
+        np.array([0, n_queries]),
+        np.zeros(60),
+        [X],
+        range=(0, 1),
+        Cs=Cs,
+        relative=False,
+        units=units,
+        settings=(loss, 0.125 if loss == "logistic" else 1.0, 1e-10, 100),
+        n_threads=2,
+    )
+    assert states == [0] and (found == Cs).all()
+    for unit in range(3):
+        held, rest = units == unit, units != unit
+        for C, ours in zip(Cs, scores[:, held], strict=True):
+            model = pg.RankSVM(C, loss=loss, tol=1e-10)
+            wanted = model.fit(X[rest], y[rest], qid=qid[rest], sample_weight=v[rest]).predict(
+                X[held]
+            )
+            np.testing.assert_allclose(ours, wanted, atol=1e-7 * np.ptp(wanted))
+
+
 def test_what_other_code_searches():
     rng = np.random.default_rng(2)
     X, y, qid, v = drawn(rng, 30, 4, 5)
@@ -106,6 +157,13 @@ def test_what_other_code_searches():
     ]
     states = searched(sets, np.array([1.0]), pairs="without_ties")[STATES]
     assert states.tolist() == [0, 1, 2, 2, 2]
+    units = np.concatenate([np.where(qid == number, 7, 0) for number in range(4)] + [qid - 1])
+    sets = [(X, y, qid, v)] * 5
+    states = searched(sets, np.array([1.0]), pairs="without_ties", units=units)[STATES]
+    assert states.tolist() == [0, 0, 0, 0, 2]
+    sets[1:3] = (X, np.where(qid == 1, y, 1.0), qid, v), (X, y, 0 * qid, v)
+    states = searched(sets, np.array([1.0]), pairs="without_ties", units=units)[STATES]
+    assert states.tolist() == [0, 2, 2, 0, 2]
 
 
 @pytest.mark.parametrize("estimator", [pg.RankRLSCV(), pg.RankRLSCV(scoring="map")], ids=str)

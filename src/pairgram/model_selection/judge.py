@@ -25,7 +25,14 @@ from pairgram.metrics.evaluation import (
     get_metric,
 )
 from pairgram.metrics.metric import Metric, MetricSums, check_labels, per_query_scores
-from pairgram.model_selection.splits import Folds, OutsideFold, Splits, make_splits, parts_of
+from pairgram.model_selection.splits import (
+    Folds,
+    OutsideFold,
+    Splits,
+    fold_of_rows,
+    make_splits,
+    parts_of,
+)
 from pairgram.tables.blocks import Blocks, Dataset
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import Task, join_by_key
@@ -250,6 +257,21 @@ class Judge(BaseJudge):
         index = data.queries.index()
         first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], n_threads)
         return cls(data, metric, None, None, n_threads, data, first_equal)
+
+    def units(self) -> Rows | None:
+        """Return what is held out together, (n_rows,), query by query.
+
+        The result is None unless these are groups, or folds of queries or of the rows of one.
+        """
+        queries, found = self.data.queries, self.data.group_of
+        if self.splits is None:
+            return None if found is None else np.repeat(found, queries.sizes)
+        found = fold_of_rows(self.splits, len(self.data.y))
+        if found is None:
+            return None
+        found = queries.grouped(found)
+        first = np.repeat(found[queries.offsets[:-1].clip(max=len(found) - 1)], queries.sizes)
+        return found if queries.n_filled == 1 or (first == found).all() else None
 
     def sums(self, scores: Vector) -> MetricSums:
         """Return the sums of the metric over all queries for scores, (n_models, n_rows).

@@ -198,6 +198,38 @@ def default_cv(n_held: int, n_rows: int) -> int:
     return max(2, min(N_SPLITS, n_held if n_held > 1 else n_rows // 2))
 
 
+def fold_numbers(cv: object, n_held: int, n_rows: int) -> Rows | None:
+    """Return the fold of every query or group, (n_held,); or of every row of a single query.
+
+    None stands for the default number of folds. `n_rows` is 0 where there are several queries. The
+    result is None if there is too little to hold out, and for a `cv` that needs more than these
+    numbers.
+    """
+    cv = default_cv(n_held, n_rows) if cv is None else cv
+    try:
+        if n_rows and isinstance(cv, Integral):
+            return fold_of_rows(_kept_row_folds(int(cv), n_rows), n_rows)
+        splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
+        drawn = splitter.shuffle and not isinstance(splitter.random_state, Integral)
+        return None if drawn else splitter.fold_of_query(n_held)
+    except ValueError:
+        return None
+
+
+def fold_of_rows(splits: Splits, n_rows: int) -> Rows | None:
+    """Return the split that holds out each row, (n_rows,).
+
+    The result is None unless every split trains on all rows that others hold out.
+    """
+    folds = np.full(n_rows, -1)
+    for number, split in enumerate(splits):
+        if (np.bincount(np.concatenate(split), minlength=n_rows) != 1).any():
+            return None
+        folds[split[1]] = number
+    held = sum(len(test) for _, test in splits)
+    return folds if held == n_rows and (folds >= 0).all() else None
+
+
 def held_by_default(n_held: int, n_rows: int, exact: bool = False) -> int | None:
     """Return what cv=None stands for: `default_cv`, or None if each query is held out exactly.
 

@@ -286,6 +286,7 @@ class DataSets:
                 queries,
                 weights["sample_weight"],
                 None if of_queries is None else queries.per_query(of_queries, "query_weight"),
+                group_of=self._groups(),
             )
             flat = y
         counts = np.ones(self.n_sets, dtype=np.int64) if counts is None else counts
@@ -293,6 +294,26 @@ class DataSets:
         if scipy.sparse.issparse(blocks[0]):
             blocks = [one_array(blocks)]
         return RowSets(data, bounds, blocks, flat.ravel(), counts)
+
+    def _groups(self) -> Rows | None:
+        """Return the group of every query, numbered within its set by first rows; or None.
+
+        The queries of a set that has one in two groups have −1.
+        """
+        ids, by_key, queries = self.told["groups"], self.by_key, self.queries
+        if ids is None:
+            return None
+        assert by_key is not None
+        n_rows, key_of = queries.n_rows, by_key.index()
+        groups = Queries.make(n_rows, qid=by_key.grouped(key_of * n_rows + ids)).index()
+        of_rows = np.empty(n_rows, dtype=np.int64)
+        order = np.arange(n_rows) if by_key.order is None else by_key.order
+        of_rows[order] = groups - np.repeat(groups[by_key.offsets[:-1]], by_key.sizes)
+        of_rows = queries.grouped(of_rows)
+        found = of_rows[queries.offsets[:-1]]
+        cut = queries.grouped(key_of)[of_rows != np.repeat(found, queries.sizes)]
+        found[np.isin(np.repeat(np.arange(self.n_sets), np.diff(self.bounds)), cut)] = -1
+        return found
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of `fit` of one set."""

@@ -100,11 +100,13 @@ def fit_many(
     Compiled code fits `RankRLS`, `RankSVM`, `PointwiseELM` and `PairwiseELM` without a kernel,
     ``scale``, constraints or a map that is fitted to rows, to rows of which a data set has at most
     2^19 feature values, zeros counted, and at most 256 rows or 256 features; for `RankSVM` 2^17
-    values, 4,096 rows and 256 features. It also fits `RankRLSCV`, `PointwiseELMCV` and
-    `PairwiseELMCV` with ``cv=None``, where the spreads of columns differ less than some 60,000
-    times; data sets that are one query then need pairs None, or "with_ties" without a prior. Nodes
-    and other drawn maps are drawn once for all. A model has the bits of a fit of its rows alone;
-    rows of a list are all float64 if one is. Other models are fitted one by one.
+    values, 4,096 rows and 256 features. It also fits the searches of these, with every query or
+    group held out, or in folds: ``cv`` is None, a number, or a `QueryKFold` that is not shuffled or
+    has a number as `random_state`. For `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` the spreads
+    of columns must then differ less than some 60,000 times, and data sets that are one query need
+    pairs None, or "with_ties" without a prior. Nodes and other drawn maps are drawn once for all. A
+    model has the bits of a fit of its rows alone; rows of a list are all float64 if one is. Other
+    models are fitted one by one.
 
     Examples
     --------
@@ -177,8 +179,8 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
         kind = type(estimator).__name__
         warn_caller(
             f"fit_many fits {kind} by a loop over {n_models} data sets: compiled code takes "
-            "RankRLS, RankSVM, extreme learning machines and searches with cv=None, without "
-            "kernel, scale, constraints or a map that is fitted to rows",
+            "RankRLS, RankSVM, extreme learning machines and their searches, without kernel, scale, "
+            "constraints or a map that is fitted to rows",
             UserWarning,
         )
     left, sizes = states != SOLVED, sets.n_rows_of_models

@@ -159,12 +159,16 @@ class Preparation:
         plain = self.kernel is None and self.missing is None and self.kinds == (None,)
         return plain and self.is_one and (self.feature_map is None or draws_only(self.feature_map))
 
-    def of_sets(self, sets: DataSets, one_list: bool) -> tuple[RowSets, Prior | None] | None:
+    def of_sets(
+        self, sets: DataSets, one_list: bool, holds_out: bool = False
+    ) -> tuple[RowSets, Prior | None] | None:
         """Return sets with the map, and with the scores of the prior as offsets.
 
-        Each set is one query if it is `one_list`. None if compiled code cannot take the sets.
+        Each set is one query if it is `one_list`. None if compiled code cannot take the sets:
+        groups are for queries that are held out.
         """
-        given = None if sets.told.get("groups") is not None else sets.row_sets(one_list)
+        has_groups, has_ids = (sets.told.get(name) is not None for name in ("groups", "qid"))
+        given = None if has_groups and not (holds_out and has_ids) else sets.row_sets(one_list)
         if given is None or (self.feature_map is None and self.prior is None):
             return None if given is None else (given, None)
         given = in_one_block(given)

@@ -24,6 +24,7 @@ from pairgram.features.base import is_known
 from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.model_selection.judge import (
     BaseJudge,
+    Judge,
     Judged,
     TableJudge,
     as_list,
@@ -42,13 +43,17 @@ from pairgram.rankers.preparation import (
     Spec,
 )
 from pairgram.rankers.prior import Prior
+from pairgram.rankers.set_search import choose_for_sets, with_units
 from pairgram.solvers.costs import newton_seconds
 from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, RowSets, one_array
 from pairgram.solvers.svm_training import (
+    DEFAULT_CS,
     SolverSettings,
     Training,
+    default_grid,
     fit_attributes,
     no_preference_pairs,
+    search_svm_sets,
     solve_svm_sets,
     warn_if_not_converged,
 )
@@ -61,10 +66,6 @@ if TYPE_CHECKING:
 
 # A larger trace counts as this one, whose inverse is still far from 0.
 LARGEST_TRACE = 1e290
-# The default grid is these values divided by twice the trace of G.
-DEFAULT_CS = 2.0 ** np.arange(0, 21, 2)
-# With a prior or offsets these come first. The smallest keeps them as they are.
-STARTING_CS = np.array([1e-6, 1e-3, 1e-2, 1e-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,7 @@ class SvmSpec(Spec):
         data = rows.pattern
         if rows.is_read or 8 * len(data.y) * data.n_features > limits.now.smallest_single:
             return None
-        found = solve_svm_sets(RowSets.of(data), self.settings, C, origin, tells=True)
+        found = solve_svm_sets(RowSets.of(data), self.settings, np.array([C]), origin, tells=True)
         if found is None or found[0].states[0] != SOLVED:
             return None  # other code says what is wrong
         solved, (history,) = found
@@ -152,23 +153,41 @@ class SvmSpec(Spec):
 
     def fit_sets(self, sets: DataSets) -> FittedSets | None:
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
-        if self.search is not None or not self.rows.takes_sets:
+        search = self.search
+        by_folds = search is None or not isinstance(search.cv, str)
+        if not (by_folds and self.rows.takes_sets):
             return None
-        assert self.Cs is not None
-        prepared = self.rows.of_sets(sets.each_target(), False)
+        prepared = self.rows.of_sets(sets.each_target(), False, search is not None)
         if prepared is None:
             return None
         given, prior = prepared
-        C, origin = float(self.Cs[0]), _origin(prior)
-        parts = given.in_dense_parts()
-        solved = [solve_svm_sets(part, self.settings, C, origin) for part in parts]
+        own: dict[str, Any] = {}
+        Cs, known = np.full(len(given.bounds) - 1, 1.0 if self.Cs is None else self.Cs[0]), None
+        if search is not None:
+            given = with_units(given, search.cv, exact=False)
+            ascending = None if self.Cs is None else np.sort(self.Cs)
+            along = partial(search_svm_sets, settings=self.settings, Cs=ascending)
+            n_Cs = len(DEFAULT_CS) if ascending is None else len(ascending)
+            known = choose_for_sets(given, along, n_Cs, search.scoring, self.rows.n_threads, True)
+            if known is None:
+                return None
+            Cs = np.where(known.states == SOLVED, known.values, 1.0)
+            own = {"C_": known.values, "best_score_": known.scores}
+        origin, first, solved = _origin(prior), 0, []
+        for part in given.in_dense_parts():
+            last = first + len(part.n_targets)
+            solved.append(solve_svm_sets(part, self.settings, Cs[first:last].copy(), origin))
+            first = last
         found = [one for one in solved if one is not None]
         if not found:
             return None
         weights = one_array([one.weights for one, _ in found])
         states = one_array([one.states for one, _ in found])
+        if known is not None:
+            states = np.where(known.states == SOLVED, states, known.states)
+            weights[states != SOLVED] = np.nan
         told = [fit_attributes(history, False) for _, histories in found for history in histories]
-        own = {name: np.array([one[name] for one in told]) for name in told[0]}
+        own |= {name: np.array([one[name] for one in told]) for name in told[0]}
         inputs, feature_map = whole_parts(given.data)
         shared = {
             "inputs_": inputs,
@@ -198,6 +217,10 @@ class SvmSpec(Spec):
         for kind, own in self.rows.ways():
             training = None  # frees the memory for the features of the next map
             data = rows.fitted(kind, own)
+            as_set = self._searched_as_set(data, judge)
+            if as_set is not None:
+                candidates.append(as_set)
+                continue
             if not candidates:  # of which the others are judged alike
                 n_Cs = len(DEFAULT_CS) if self.Cs is None else len(self.Cs)
                 n_solved = n_Cs * max(1, len(judge.counts()))
@@ -212,19 +235,42 @@ class SvmSpec(Spec):
         best, ranks = choose(judged.means, judge.metric)
         number, at = _place(candidates, best)
         chosen = candidates[number]
-        if training is None or chosen is not candidates[-1]:
-            training = Training.make(chosen.data, settings, exact=True)
-        pattern = chosen.data.pattern
-        if self.Cs is None and whole_parts(pattern)[1] is None:  # such a grid suits the widest
-            names = pattern.names if pattern.feature_map is None else None
-            warn_of_narrow_columns(training.squares(), names)
-        C = float(chosen.Cs[at])
+        C, pattern = float(chosen.Cs[at]), chosen.data.pattern
         told = C, _origin(rows.prior)
-        final = self._solved_as_set(chosen.data, *told) or _solution(training, *told)
+        final, squares = self._solved_as_set(chosen.data, *told), None
+        if final is None:
+            if training is None or chosen is not candidates[-1]:
+                training = Training.make(chosen.data, settings, exact=True)
+            final, squares = _solution(training, *told), training.squares()
         fitted, history = final
+        sums = fitted["_column_sums"]
+        squares = squares if sums is None else sums.squares
+        if self.Cs is None and squares is not None and whole_parts(pattern)[1] is None:
+            names = pattern.names if pattern.feature_map is None else None
+            warn_of_narrow_columns(squares, names)  # such a grid suits the widest
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
+
+    def _searched_as_set(
+        self, rows: Dataset[RankingData], judge: BaseJudge | TableJudge
+    ) -> _Candidate | None:
+        """Return the candidate of a map, if compiled code searches small rows in folds."""
+        data = rows.pattern
+        if rows.is_read or 8 * len(data.y) * data.n_features > limits.now.smallest_single:
+            return None
+        if not (isinstance(judge, Judge) and judge.splits) or (units := judge.units()) is None:
+            return None
+        Cs = None if self.Cs is None else np.sort(self.Cs)
+        sets = RowSets.of(data)._replace(units=units)
+        found = search_svm_sets(sets, (0, 1), self.settings, Cs)
+        if found is None or found.states[0] != SOLVED:
+            return None  # other code says what is wrong
+        scores = np.empty_like(found.scores)
+        order = data.queries.order
+        scores[:, slice(None) if order is None else order] = found.scores
+        scores = scores[:, np.concatenate([test for _, test in judge.splits])]
+        return _Candidate(rows, found.values[0], judge.judge(judge.shared(scores)), [])
 
     def _warn_of_time(self, data: Dataset[RankingData], n_solutions: int) -> None:
         """Warn if so many solutions are expected to take long."""
@@ -348,8 +394,7 @@ def _default_Cs(training: Training, started: bool) -> Vector:
             f"X or the weights too large: weighted squared differences add up to {trace:.1g}, want "
             f"at most {LARGEST_TRACE:g} for a grid of C"
         )
-    grid = np.append(STARTING_CS, DEFAULT_CS) if started else DEFAULT_CS
-    return np.asarray(grid / (2 * trace if trace > 0 else 1.0))
+    return np.asarray(default_grid(started) / (2 * trace if trace > 0 else 1.0))
 
 
 class _Probabilities:

@@ -58,7 +58,7 @@ from pairgram.rankers.preparation import (
     one_row_error,
 )
 from pairgram.rankers.prior import Prior
-from pairgram.rankers.set_search import choose_for_sets
+from pairgram.rankers.set_search import choose_for_sets, with_units
 from pairgram.solvers.constrained import NO_MAP, Constraints
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
@@ -226,7 +226,7 @@ class RidgeSpec(LeastSquares):
         if search is None:
             return True
         of_queries = not self.settings[0].joins_all_rows
-        return search.cv is None and of_queries and not search.by_evidence
+        return not isinstance(search.cv, str) and of_queries and not search.by_evidence
 
     def fit_sets(self, sets: DataSets) -> FittedSets | None:
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
@@ -237,7 +237,7 @@ class RidgeSpec(LeastSquares):
             sets = sets.each_target()
         if self.search is not None:
             sets = sets.each_target()
-        prepared = rows.of_sets(sets, settings.joins_all_rows)
+        prepared = rows.of_sets(sets, settings.joins_all_rows, self.search is not None)
         if prepared is None:
             return None
         given, prior = prepared
@@ -256,12 +256,16 @@ class RidgeSpec(LeastSquares):
                 return None
             weights, states = map(one_array, zip(*found, strict=True))
         else:
-            alphas, scoring = self._descending, self.search.scoring
-            chosen = choose_for_sets(given, settings, alphas, scoring, rows.n_threads)
+            alphas, search = self._descending, self.search
+            given = with_units(given, search.cv, exact=True)
+            along = partial(search_sets, settings=settings, alphas=alphas, n_threads=rows.n_threads)
+            n_alphas = len(DEFAULT_POWERS) if alphas is None else len(alphas)
+            told = search.scoring, rows.n_threads, search.cv is not None
+            chosen = choose_for_sets(given, along, n_alphas, *told)
             if chosen is None:
                 return None
             weights, states = chosen.models, np.where(n_rows == 1, ONE_ROW, chosen.states)
-            own = {"best_score_": chosen.scores, "alpha_": chosen.alphas}
+            own = {"best_score_": chosen.scores, "alpha_": chosen.values}
             if self.search.Cs is not None:
                 assert self.alphas is not None
                 at = np.argmax(own.pop("alpha_")[:, None] == self.alphas, axis=1)
@@ -457,11 +461,16 @@ class RidgeSpec(LeastSquares):
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         self._require_evidence(held is not None, data.group_of is not None)
-        if held is None and self.takes_sets and (known := self._searched_as_set(data)):
-            return self._chosen([known[0]], known[1], prior)
         judge: PathJudge | None = None
         candidates: list[_Candidate] = []
         iterate: bool | None = None
+        small = len(data.y) * data.n_features <= limits.now.largest_set
+        if small and self.takes_sets and held is None and data.preferences is None:
+            coordinates = Coordinates.of_features(data, self.settings)
+            form, iterate = coordinates.smaller_form(), False
+            judge = self._judge(data, min(coordinates.data.X.shape), form, None)
+            if (known := self._searched_as_set(data, coordinates, judge)) is not None:
+                return self._chosen([known], judge.metric, prior)
         for own in self._mapped(data):
             if judge is not None:
                 judge = judge.of(own)
@@ -491,27 +500,30 @@ class RidgeSpec(LeastSquares):
         assert judge is not None
         return self._chosen(candidates, judge.metric, prior)
 
-    def _searched_as_set(self, data: RankingData) -> tuple[_Candidate, Metric] | None:
-        """Return the only candidate and its metric, if compiled code searches small rows."""
-        small = len(data.y) * data.n_features <= limits.now.largest_set
-        if not small or data.group_of is not None or data.preferences is not None:
-            return None
+    def _searched_as_set(
+        self, data: RankingData, coordinates: Coordinates, held_out: PathJudge
+    ) -> _Candidate | None:
+        """Return the only candidate, if compiled code searches small rows."""
         (settings,), n_threads, alphas = self.settings, self.rows.n_threads, self._descending
-        coordinates = Coordinates.of_features(data, self.settings)
-        sets = RowSets.of(coordinates.data)
+        assert isinstance(held_out, HeldOutRows)
         form, tells = self._form_of_set(coordinates, settings)
-        found = search_sets(sets, settings, alphas, n_threads, some=(0, 1), tells=tells)
+        judge, sets = held_out.judge, RowSets.of(coordinates.data)
+        if judge.splits is not None or data.group_of is not None:
+            sets = sets._replace(units=judge.units())
+            if sets.units is None:
+                return None
+        found = search_sets(sets, (0, 1), settings, alphas, n_threads, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        judge = self._judge(data, min(coordinates.data.X.shape), form, None)
-        assert isinstance(judge, HeldOutRows)
         scores = np.empty_like(found.scores)
         order = data.queries.order
         scores[:, slice(None) if order is None else order] = found.scores
-        judged = judge.judge.judge(judge.judge.shared(scores))
+        if judge.splits is not None:
+            scores = scores[:, np.concatenate([test for _, test in judge.splits])]
+        judged = judge.judge(judge.shared(scores))
         one = replace(coordinates, told=form)
-        told = data, one, settings, False, found.alphas[0], found.models[0], judged
-        return _Candidate(*told, found.column_sums if tells else None), judge.judge.metric
+        told = data, one, settings, False, found.values[0], found.models[0], judged
+        return _Candidate(*told, found.column_sums if tells else None)
 
     def _form_of_set(self, coordinates: Coordinates, settings: PairSettings) -> tuple[str, bool]:
         """Return the form in which compiled code solves rows, and whether sums are kept."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,12 +12,11 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.row_warnings import without_row_warnings
-from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
 from pairgram.metrics.metric import check_labels
 from pairgram.model_selection.judge import Judge, metric_of, ordered
-from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, one_array, ranges, search_sets
-from pairgram.solvers.ridge_path import DEFAULT_POWERS
+from pairgram.model_selection.splits import fold_numbers
+from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, Searched, one_array, ranges
 
 if TYPE_CHECKING:
     from pairgram.data.dataset import RankingData
@@ -25,33 +24,67 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """The choice of every set: states, alphas and mean scores, (n_sets,), and the models."""
+    """The choice of every set: states, ridges or Cs, and mean scores, (n_sets,), and the models."""
 
     states: Any
-    alphas: Vector
+    values: Vector
     scores: Vector
     models: Vector  # (n_sets, n_features)
 
 
+def with_units(sets: RowSets, cv: object, exact: bool) -> RowSets:
+    """Return the sets with what `cv` holds out together.
+
+    None stands for every query or group if `exact`, and otherwise for folds of them.
+    """
+    queries, bounds, groups = sets.data.queries, sets.bounds, sets.data.group_of
+    n_queries, starts = np.diff(bounds), queries.offsets[bounds]
+    n_rows, held = np.diff(starts), groups
+    if groups is None:
+        held = np.arange(bounds[-1]) - np.repeat(bounds[:-1], n_queries)
+    assert held is not None
+    of_rows = np.repeat(held, queries.sizes)
+    if cv is None and exact:
+        return sets if groups is None else sets._replace(units=of_rows)
+    n_held, single = n_queries.copy(), n_queries == 1
+    if groups is not None:
+        n_held[:], single[:] = 1, False
+        np.maximum.at(n_held, np.repeat(np.arange(len(n_held)), n_queries), held + 1)
+    by_rows = np.repeat(single, n_rows)
+    of_rows[by_rows] = (np.arange(len(of_rows)) - np.repeat(starts[:-1], n_rows))[by_rows]
+    sizes = np.stack([n_held, np.where(single, n_rows, 0)], axis=1)
+    kinds, kind_of = np.unique(sizes, axis=0, return_inverse=True)
+    found = [fold_numbers(cv, n, rows) for n, rows in kinds.tolist()]
+    tables = [
+        np.full(max(kind), -1) if folds is None else folds
+        for kind, folds in zip(kinds.tolist(), found, strict=True)
+    ]
+    firsts = np.cumsum([0, *map(len, tables)])[kind_of]
+    folds = np.concatenate(tables)[np.repeat(firsts, n_rows) + np.maximum(of_rows, 0)]
+    return sets._replace(units=np.where(of_rows < 0, -1, folds))
+
+
 def choose_for_sets(
     given: RowSets,
-    settings: PairSettings,
-    alphas: Vector | None,
+    search: Callable[[RowSets, tuple[int, int]], Searched | None],
+    n_values: int,
     scoring: Scoring,
     n_threads: int | None,
+    in_folds: bool,
 ) -> Chosen | None:
-    """Choose a ridge for every set; None if compiled code cannot take the rows.
+    """Choose a value for every set; None if compiled code cannot take the rows.
 
-    Every query of a set is held out in turn, or every row where it has one query. As many sets are
-    searched at once as memory for their scores suffices.
+    `search` takes sets and the numbers of the first and the last of those that it is to search, as
+    many as memory for their scores suffices, with `n_values` each. Rows of one query in several
+    units are several lists if these are folds.
     """
     parts = []
-    n_alphas = len(DEFAULT_POWERS) if alphas is None else len(alphas)
-    for sets, first, last in _parts(given, n_alphas):
-        found = search_sets(sets, settings, alphas, n_threads, some=(first, last))
+    for sets, first, last in _parts(given, n_values):
+        found = search(sets, (first, last))
         if found is None:
             return None
-        means, signs, states = _means(sets, first, last, found.scores, scoring, n_threads)
+        held = _held_rows(sets, first, last, in_folds)
+        means, signs, states = _means(held, last - first, found.scores, scoring, n_threads)
         states = np.where(found.states == SOLVED, states, found.states)
         best = np.argmax(means, axis=0)
         at = np.arange(last - first)
@@ -59,7 +92,7 @@ def choose_for_sets(
         models = found.models[at, best]
         models[states != SOLVED] = np.nan
         scores = means[best, at] * np.where(states == SOLVED, signs, np.nan)
-        parts.append(Chosen(states, found.alphas[at, best], scores, models))
+        parts.append(Chosen(states, found.values[at, best], scores, models))
     return Chosen(*map(one_array, zip(*parts, strict=True)))
 
 
@@ -73,16 +106,33 @@ def _parts(given: RowSets, n_alphas: int) -> Iterator[tuple[RowSets, int, int]]:
             yield sets, first, last
 
 
+class _Held(NamedTuple):
+    """Held-out rows of some sets without X, set after set.
+
+    Attributes
+    ----------
+    data : RankingData
+        Queries without rows are left out.
+    set_of : ndarray of shape (n_rows,), int64
+    order : ndarray of shape (n_rows,), int64, or None
+        Which rows of the sets they are, where folds stand one after the other.
+    """
+
+    data: RankingData
+    set_of: Rows
+    order: Rows | None
+
+
 def _means(
-    sets: RowSets, first: int, last: int, scores: Vector, scoring: Scoring, n_threads: int | None
+    all_held: _Held, n_sets: int, scores: Vector, scoring: Scoring, n_threads: int | None
 ) -> tuple[Vector, Vector, Any]:
-    """Return the mean metric of every ridge and set, larger where better, −inf where it has none.
+    """Return the mean metric of every value and set, larger where better, −inf where it has none.
 
     The sign of each set gives the metric's own value back. The states of sets with labels that the
     metric cannot take are `UNSOLVED`.
     """
-    part, set_of = _held_rows(sets, first, last)
-    n_sets = last - first
+    part, set_of, order = all_held
+    scores = scores if order is None else scores[:, order]
     means, signs = np.full((len(scores), n_sets), -np.inf), np.ones(n_sets)
     states = np.full(n_sets, UNSOLVED)
     lists = np.bincount(set_of[part.queries.offsets[:-1]], minlength=n_sets)
@@ -90,7 +140,7 @@ def _means(
     with np.errstate(invalid="ignore"):
         grades = (part.y >= 0) & (part.y == np.rint(part.y)) & (part.y < 64)
     graded = np.bincount(set_of[~grades], minlength=n_sets) == 0
-    kinds = np.where(lists == 1, 2, 0) + (graded if scoring is None else 0)
+    kinds = np.where((lists == 1) & (order is None), 2, 0) + (graded if scoring is None else 0)
     pending = [(kind, np.flatnonzero(kinds == kind)) for kind in np.unique(kinds).tolist()]
     while pending:
         kind, numbers = pending.pop()
@@ -124,18 +174,30 @@ def _means(
     return means, signs, states
 
 
-def _held_rows(sets: RowSets, first: int, last: int) -> tuple[RankingData, Rows]:
-    """Return the rows of some sets without X, set after set, and the number of the set of each.
-
-    Queries without rows are left out.
-    """
+def _held_rows(sets: RowSets, first: int, last: int, in_folds: bool) -> _Held:
+    """Return the rows of some sets as they are judged."""
     data, _ = sets.some(first, last)
-    sizes, weights = data.queries.sizes, data.query_weights
+    ends = sets.data.queries.offsets[sets.bounds[first : last + 1]]
+    set_of, order = np.repeat(np.arange(last - first), np.diff(ends)), None
+    queries, weights = data.queries, data.query_weights
+    kept = np.flatnonzero(queries.sizes)
+    if in_folds:
+        assert sets.units is not None
+        folds, query = sets.units[ends[0] : ends[-1]], queries.index()
+        order = np.lexsort((folds, set_of))
+        folds, query = folds[order], query[order]
+        begins = np.diff(query, prepend=-1).astype(bool) | np.diff(folds, prepend=-2).astype(bool)
+        starts = np.flatnonzero(begins)
+        kept = query[starts]
+        queries = Queries.of_sizes(np.diff(starts, append=len(query)))
+        data = data.take(order)
+    else:
+        queries = Queries.of_sizes(queries.sizes[kept])
     part = replace(
         data,
-        queries=Queries.of_sizes(sizes[sizes > 0]),
-        query_weights=None if weights is None else weights[sizes > 0],
+        queries=queries,
+        query_weights=None if weights is None else weights[kept],
         feature_map=None,
+        group_of=None,
     )
-    of_sets = np.diff(sets.data.queries.offsets[sets.bounds[first : last + 1]])
-    return part, np.repeat(np.arange(last - first), of_sets)
+    return _Held(part, set_of, order)

@@ -47,6 +47,10 @@ class RowSets(NamedTuple):
         The labels of every set, set after set, (n_rows, n_targets) each. Sets with several targets
         have rows that stand together.
     n_targets : ndarray of shape (n_sets,), int64
+    units : ndarray of shape (n_rows,), int64, or None
+        What is held out together, by position: rows of a set with equal numbers, which are whole
+        queries or rows of one query. A number below 0 leaves its set to other code. None holds
+        every query out, or every row where a set is one query.
     """
 
     data: RankingData
@@ -54,6 +58,7 @@ class RowSets(NamedTuple):
     blocks: Sequence[NDArray[Any]]
     labels: Vector
     n_targets: NDArray[np.int64]
+    units: Rows | None = None
 
     @classmethod
     def of(cls, data: RankingData) -> RowSets:
@@ -78,6 +83,7 @@ class RowSets(NamedTuple):
             y=data.y[rows],
             queries=Queries.of_sizes(queries.sizes[own]),
             query_weights=None if data.query_weights is None else data.query_weights[own],
+            group_of=None,
             **{name: None if values is None else values[rows] for name, values in known.items()},
         ), rows
 
@@ -96,7 +102,8 @@ class RowSets(NamedTuple):
             own, end = n_labels[rows], np.cumsum(n_labels[rows])
             at = np.repeat(first_label[rows] - (end - own), own) + np.arange(own.sum())
             counts = self.n_targets[first:last]
-            yield RowSets(data, bounds, [X[rows].toarray()], self.labels[at], counts)
+            units = None if self.units is None else self.units[ends[first] : ends[last]]
+            yield RowSets(data, bounds, [X[rows].toarray()], self.labels[at], counts, units)
 
 
 def one_array(parts: Sequence[Any]) -> Any:
@@ -138,11 +145,12 @@ class Searched(NamedTuple):
     Attributes
     ----------
     states : ndarray of shape (n_sets,), int8
-    alphas : ndarray of shape (n_sets, n_alphas), descending
+    values : ndarray of shape (n_sets, n_alphas)
+        The ridges, descending, or the values of C, ascending.
     models : ndarray of shape (n_sets, n_alphas, n_features)
     scores : ndarray of shape (n_alphas, n_rows)
-        Of every row of these sets by the models without its query, or without the row where a set
-        is one query. They stand by set and query. NaN where a set is not solved.
+        Of every row of these sets by the models without its unit. They stand by set and query. NaN
+        where a set is not solved.
     grams : ndarray of shape (n_sets or 0, n_features, n_features)
         Upper triangles of the statistics G, if asked for.
     weights : ndarray of shape (n_sets or 0,)
@@ -150,7 +158,7 @@ class Searched(NamedTuple):
     """
 
     states: NDArray[np.int8]
-    alphas: Vector
+    values: Vector
     models: Vector
     scores: Vector
     grams: Vector
@@ -164,14 +172,14 @@ class Searched(NamedTuple):
 
 def search_sets(
     sets: RowSets,
+    some: tuple[int, int],
     settings: PairSettings,
     alphas: Vector | None,
     n_threads: int | None,
     *,
-    some: tuple[int, int],
     tells: bool = False,
 ) -> Searched | None:
-    """Hold every query out of the paths of some sets; None if compiled code cannot take the rows.
+    """Hold every unit out of the paths of some sets; None if compiled code cannot take the rows.
 
     Each set has one target. `alphas` descend; for None there is a grid for each set. `tells` asks
     for statistics.
@@ -194,6 +202,7 @@ def search_sets(
                 powers=np.exp2(DEFAULT_POWERS.astype(np.float64)),
                 started=started,
                 limits=(ROUNDING, LARGEST_HELD, SMALLEST_SHARE),
+                units=sets.units,
                 map=node_map,
                 tells=tells,
                 n_threads=resolve_n_threads(n_threads),

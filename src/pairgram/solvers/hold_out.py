@@ -30,7 +30,7 @@ from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, linear_nodes, score_features, sides_of
 from pairgram.features.inputs import factors_of
-from pairgram.model_selection.splits import GroupSplits, Splits
+from pairgram.model_selection.splits import GroupSplits, Splits, fold_of_rows
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.formulation import Statistics
 from pairgram.solvers.pair_sums import PairSums
@@ -619,12 +619,8 @@ def is_from_decomposition(
     """
     if not is_dual:
         return False
-    rows, fold = np.arange(len(data.y)), np.empty(len(data.y), np.int64)
-    for number, (train, test) in enumerate(splits):
-        fold[test] = number
-        if not np.array_equal(np.sort(train), np.setdiff1d(rows, test)):
-            return False
-    if not np.array_equal(np.sort(np.concatenate([test for _, test in splits])), rows):
+    fold = fold_of_rows(splits, len(data.y))
+    if fold is None:
         return False
     by_rows = settings.pairs is None and settings.weighting != "queries"
     whole = fold == fold[first_rows(data.as_scope(settings).queries)]

@@ -22,7 +22,7 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import PairSettings, no_training_pairs
 from pairgram.features.inputs import parts_of
-from pairgram.solvers.group_fits import RowSets, Solved, as_compiled
+from pairgram.solvers.group_fits import RowSets, Searched, Solved, as_compiled
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.statistics import SMALLEST_SQUARES
@@ -36,6 +36,10 @@ from pairgram.solvers.svm_features import (
 from pairgram.tables.blocks import Dataset
 from pairgram.tables.passes import Task
 
+# The default grid is these values divided by twice the trace of G.
+DEFAULT_CS = np.exp2(np.arange(0.0, 21.0, 2.0))
+# With a prior or offsets these come first. The smallest keeps them as they are.
+STARTING_CS = np.array([1e-6, 1e-3, 1e-2, 1e-1])
 # Gram matrices square labels, which play no part in this solver.
 LARGEST_LABEL = 1e100
 # A sample must have room for at least this many queries of the largest size.
@@ -329,15 +333,66 @@ class Training:
 def solve_svm_sets(
     sets: RowSets,
     settings: SolverSettings,
-    C: float,
+    Cs: Vector,
     origin: Vector | None,
     *,
     tells: bool = False,
 ) -> tuple[Solved, list[_core.Convergence]] | None:
     """Solve RankSVM for every set, of one target, and tell how; None if compiled code cannot.
 
-    The weights `origin` are added to all. `tells` asks for sums.
+    There is a C for each. The weights `origin` are added to all. `tells` asks for sums.
     """
+    told = _as_compiled(sets, settings)
+    if told is None:
+        return None
+    problem, offset, blocks, others = told
+    with single_threaded_blas:
+        found, histories = _core.fit_group_svms(
+            problem,
+            sets.bounds,
+            sets.n_targets,
+            offset,
+            blocks,
+            Cs=Cs,
+            origin=origin,
+            tells=tells,
+            **others,
+        )
+    return Solved(*found), histories
+
+
+def search_svm_sets(
+    sets: RowSets, some: tuple[int, int], settings: SolverSettings, Cs: Vector | None
+) -> Searched | None:
+    """Hold the folds of some sets out for every C; None if compiled code cannot take the rows.
+
+    The Cs ascend; for None there is a grid for each set.
+    """
+    told = _as_compiled(sets, settings)
+    if told is None or sets.units is None:
+        return None
+    problem, offset, blocks, others = told
+    grid = default_grid(sets.data.offset is not None) if Cs is None else Cs
+    with single_threaded_blas:
+        states, values, scores = _core.search_group_svms(
+            problem,
+            sets.bounds,
+            offset,
+            blocks,
+            range=some,
+            Cs=grid,
+            relative=Cs is None,
+            units=sets.units,
+            **others,
+        )
+    none = np.empty((*values.shape, 0))
+    return Searched(states, values, none, scores, none, none)
+
+
+def _as_compiled(
+    sets: RowSets, settings: SolverSettings
+) -> tuple[_core.RankingProblem, Vector, list[NDArray[Any]], dict[str, Any]] | None:
+    """Return the problem, the offsets and rows, and further arguments of compiled code."""
     data, told = sets.data, None
     if _has_gram(data.n_features) and data.n_features < limits.now.sampled_features:
         told = as_compiled(sets, settings.pair_settings)
@@ -346,24 +401,14 @@ def solve_svm_sets(
     problem, blocks, node_map = told
     # Labels that are not numbers, which the problem cannot hold, leave their set to other code.
     offset = np.where(np.isfinite(sets.labels), 0.0 if data.offset is None else data.offset, np.nan)
-    with single_threaded_blas:
-        found, histories = _core.fit_group_svms(
-            problem,
-            sets.bounds,
-            sets.n_targets,
-            offset,
-            blocks,
-            map=node_map,
-            loss=settings.loss,
-            C=C,
-            steepness=settings.steepness,
-            tol=float(settings.tol),
-            max_iter=int(settings.max_iter),
-            origin=origin,
-            tells=tells,
-            n_threads=resolve_n_threads(settings.n_threads),
-        )
-    return Solved(*found), histories
+    solver = settings.loss, settings.steepness, float(settings.tol), int(settings.max_iter)
+    threads = resolve_n_threads(settings.n_threads)
+    return problem, offset, blocks, {"map": node_map, "settings": solver, "n_threads": threads}
+
+
+def default_grid(started: bool) -> Vector:
+    """Return the default values of C times twice the trace of G; others where scores were there."""
+    return np.concatenate([STARTING_CS, DEFAULT_CS]) if started else DEFAULT_CS
 
 
 def no_preference_pairs(n_rows: int) -> ValueError:
