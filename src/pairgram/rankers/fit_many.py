@@ -102,10 +102,11 @@ def fit_many(
     2^19 feature values, zeros counted, and at most 256 rows or 256 features; for `RankSVM` 2^17
     values, 4,096 rows and 256 features. It also fits the searches of these, with every query or
     group held out, or in folds: ``cv`` is None, a number, or a `QueryKFold` that is not shuffled or
-    has a number as `random_state`. For `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` the spreads
-    of columns must then differ less than some 60,000 times, and data sets that are one query need
-    pairs None, or "with_ties" without a prior. Nodes and other drawn maps are drawn once for all. A
-    model has the bits of a fit of its rows alone; rows of a list are all float64 if one is. Other
+    has a number as `random_state`. For `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` the
+    spreads of columns must then differ less than some 60,000 times, and data sets that are one
+    query need pairs None, or "with_ties" without a prior. Nodes and other drawn maps are drawn once
+    for all. A model has the bits of a fit of its rows alone; rows of a list are all float64 if one
+    is. Other
     models are fitted one by one.
 
     Examples
@@ -179,8 +180,8 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
         kind = type(estimator).__name__
         warn_caller(
             f"fit_many fits {kind} by a loop over {n_models} data sets: compiled code takes "
-            "RankRLS, RankSVM, extreme learning machines and their searches, without kernel, scale, "
-            "constraints or a map that is fitted to rows",
+            "RankRLS, RankSVM, extreme learning machines and their searches, without kernel, "
+            "scale, constraints or a map that is fitted to rows",
             UserWarning,
         )
     left, sizes = states != SOLVED, sets.n_rows_of_models
