@@ -82,6 +82,10 @@ struct checked_groups {
         rows = rows_of(blocks, problem, queries);
         check((n_models == n_groups && rows.blocks.size() == 1) || have_own_rows(all, queries),
               "groups with several targets, or blocks of their own, need rows that stand together");
+        const auto kind = problem.view.rule.kind;
+        check(n_models == n_groups ||
+                  (!all.row_weights && (kind == pair_kind::kept || kind == pair_kind::none)),
+              "groups with several targets need pairs without labels, and rows without weights");
         check(given_map.is_none() || py::isinstance<bound_node_map<double>>(given_map),
               "map must be None or a NodeMap of float64");
         map = given_map.is_none() ? nullptr : &given_map.cast<const bound_node_map<double>*>()->map;

@@ -101,14 +101,17 @@ bool factor_upper(std::ptrdiff_t n, double* a, std::ptrdiff_t lda, double least)
     return true;
 }
 
-// Row-major UᵀU X = B is column-major Xᵀ L Lᵀ = Bᵀ with L = Uᵀ.
-void substitute(std::ptrdiff_t n, std::ptrdiff_t m, const double* u, double* b, std::ptrdiff_t ld) {
-    char side = 'R', uplo = 'L', no = 'N', yes = 'T', diagonal = 'N';
-    int n_ = narrow(n, "order"), m_ = narrow(m, "right-hand sides"), ld_ = narrow(ld, "row stride");
+// Row-major UᵀU X = B is column-major Xᵀ L Lᵀ = Bᵀ with L = Uᵀ, and X UᵀU = B is L Lᵀ Xᵀ = Bᵀ.
+void substitute(bool from_right, std::ptrdiff_t n, std::ptrdiff_t m, const double* u,
+                std::ptrdiff_t ldu, double* b, std::ptrdiff_t ldb) {
+    char side = from_right ? 'L' : 'R', uplo = 'L', no = 'N', yes = 'T', diagonal = 'N';
+    int n_ = narrow(n, "order"), m_ = narrow(m, "right-hand sides"), ldu_ = narrow(ldu, "stride"),
+        ldb_ = narrow(ldb, "stride");
     double one = 1;
     auto* const l = const_cast<double*>(u);
-    table->dtrsm(&side, &uplo, &yes, &diagonal, &m_, &n_, &one, l, &ld_, b, &ld_);
-    table->dtrsm(&side, &uplo, &no, &diagonal, &m_, &n_, &one, l, &ld_, b, &ld_);
+    for (char* transposed : {from_right ? &no : &yes, from_right ? &yes : &no})
+        table->dtrsm(&side, &uplo, transposed, &diagonal, from_right ? &n_ : &m_,
+                     from_right ? &m_ : &n_, &one, l, &ldu_, b, &ldb_);
 }
 
 double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {

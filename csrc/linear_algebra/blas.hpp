@@ -54,8 +54,9 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda);
 // square of a pivot is at most `least` times its diagonal entry.
 bool factor_upper(std::ptrdiff_t n, double* a, std::ptrdiff_t lda, double least);
 
-// B (n, m) = (UᵀU)⁻¹ B, both row-major with row stride ld.
-void substitute(std::ptrdiff_t n, std::ptrdiff_t m, const double* u, double* b, std::ptrdiff_t ld);
+// B (n, m) = (UᵀU)⁻¹ B for U (n, n), or B (m, n) = B (UᵀU)⁻¹ `from_right`, all row-major.
+void substitute(bool from_right, std::ptrdiff_t n, std::ptrdiff_t m, const double* u,
+                std::ptrdiff_t ldu, double* b, std::ptrdiff_t ldb);
 
 // Solves A x = b in place for symmetric positive definite row-major A (n, n), of which the lower
 // triangle is read and overwritten. Returns the smallest pivot, or 0, with b untouched, when A is

@@ -36,16 +36,6 @@ PAIRGRAM_CLONES bool eliminate(std::ptrdiff_t n, double* a, std::ptrdiff_t ld, d
     return true;
 }
 
-// B (n, n_targets; stride ld) = L⁻¹ B.
-PAIRGRAM_CLONES void substitute_forward(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
-                                        double* b, std::ptrdiff_t ld) {
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        for (std::ptrdiff_t k = i + 1; k < n; ++k) {
-            const double share = u[i * ld + i] * u[i * ld + k];
-            for (std::ptrdiff_t t = 0; t < n_targets; ++t) b[k * ld + t] -= share * b[i * ld + t];
-        }
-}
-
 // B (n, n_targets; stride ld) = (D Lᵀ)⁻¹ B.
 PAIRGRAM_CLONES void substitute_back(std::ptrdiff_t n, std::ptrdiff_t n_targets, const double* u,
                                      double* b, std::ptrdiff_t ld) {
@@ -68,44 +58,45 @@ class group_solver {
 
     group_state solve(std::ptrdiff_t g, std::ptrdiff_t n_targets, const double* targets,
                       double* out) {
-        const auto d = rows_.d;
         if (!rows_.load(g, n_targets)) return group_state::unsolved;
-        for (std::ptrdiff_t t = 0; t < n_targets; t += rows_.n_room) {
-            const auto n = std::min(rows_.n_room, n_targets - t);
-            rows_.load_targets(targets, n_targets, t, n);
-            if (!rows_.transform(t == 0 ? 0 : d)) return group_state::no_pairs;
-            if (t == 0 && !factorise(n)) return group_state::unsolved;
-            solve_targets(n, t == 0, out + t * d);
-        }
-        return std::isfinite(size_sum(1, n_targets * d, out, 0)) ? group_state::solved
-                                                                 : group_state::unsolved;
+        rows_.load_targets(targets);
+        if (!rows_.transform()) return group_state::no_pairs;
+        if (!factorise()) return group_state::unsolved;
+        if (rows_.n_loaded > 0)
+            solve_targets(out);
+        else
+            solve_features(targets, n_targets, out);
+        return std::isfinite(size_sum(1, n_targets * rows_.d, out, 0)) ? group_state::solved
+                                                                       : group_state::unsolved;
     }
 
     const group_rows<T>& rows() const { return rows_; }
 
   private:
-    // The smaller system of so many targets, factorised; false where other code is needed.
-    bool factorise(std::ptrdiff_t n_targets) {
+    // The smaller system, with targets that are loaded, factorised; false where other code is
+    // needed.
+    bool factorise() {
         if (!rows_.is_usable()) return false;
-        const auto n = rows_.n, d = rows_.d;
+        const auto n = rows_.n, d = rows_.d, n_targets = rows_.n_loaded;
         by_rows_ = n < d && !rows_.loses_narrow();
         order_ = by_rows_ ? n : d;
         ld_ = in_column_groups(order_ + n_targets);
         system_.assign(order_ * ld_, 0.0);
         const double* const z = rows_.z.data();
-        if (by_rows_ || !rows_.add_gram(system_.data(), ld_)) set_right(n_targets);
+        if (by_rows_ || !rows_.add_gram(system_.data(), ld_)) set_right();
         if (by_rows_)
             blas::gemm(blas::trans::no, blas::trans::yes, n, n, d, 1.0, z, rows_.width, z,
                        rows_.width, 0.0, system_.data(), ld_);
         for (std::ptrdiff_t i = 0; i < order_; ++i) system_[i * ld_ + i] += alpha_;
         const double least = std::max(1e-14, 8 * epsilon * static_cast<double>(order_));
-        return order_ > largest_own ? blas::factor_upper(order_, system_.data(), ld_, least)
-                                    : eliminate(order_, system_.data(), ld_, least);
+        is_own_ = order_ <= largest_own && n_targets > 0;
+        return is_own_ ? eliminate(order_, system_.data(), ld_, least)
+                       : blas::factor_upper(order_, system_.data(), ld_, least);
     }
 
     // The right-hand sides of the targets that are loaded.
-    void set_right(std::ptrdiff_t n_targets) {
-        const auto n = rows_.n, d = rows_.d, width = rows_.width;
+    void set_right() {
+        const auto n = rows_.n, d = rows_.d, width = rows_.width, n_targets = rows_.n_loaded;
         double* const right = system_.data() + order_;
         const double *const z = rows_.z.data(), *const targets = z + d;
         if (by_rows_)
@@ -116,18 +107,15 @@ class group_solver {
                        width, 0.0, right, ld_);
     }
 
-    // out (n_targets, d): the models of the targets that are loaded, which are the first or not.
-    void solve_targets(std::ptrdiff_t n_targets, bool first, double* out) {
-        const auto n = rows_.n, d = rows_.d, width = rows_.width;
+    // out (n_targets, d): the models of the targets that are loaded.
+    void solve_targets(double* out) {
+        const auto n = rows_.n, d = rows_.d, width = rows_.width, n_targets = rows_.n_loaded;
         double* const right = system_.data() + order_;
         const double* const z = rows_.z.data();
-        if (!first) set_right(n_targets);
-        if (order_ > largest_own) {
-            blas::substitute(order_, n_targets, system_.data(), right, ld_);
-        } else {
-            if (!first) substitute_forward(order_, n_targets, system_.data(), right, ld_);
+        if (is_own_)
             substitute_back(order_, n_targets, system_.data(), right, ld_);
-        }
+        else
+            blas::substitute(false, order_, n_targets, system_.data(), ld_, right, ld_);
         if (by_rows_)
             blas::gemm(blas::trans::yes, blas::trans::no, n_targets, d, n, 1.0, right, ld_, z,
                        width, 0.0, out, d);
@@ -136,9 +124,19 @@ class group_solver {
                 for (std::ptrdiff_t j = 0; j < d; ++j) out[t * d + j] = right[j * ld_ + t];
     }
 
+    // out (n_targets, d): the models of more targets, which are W = ŷᵀR H̃ (G + alpha I)⁻¹. R is
+    // symmetric, since rows of several targets have no weights, and R of the constant is 0.
+    void solve_features(const double* targets, std::ptrdiff_t n_targets, double* out) {
+        const auto other = by_rows_ ? rows_.d : rows_.n;
+        blas::substitute(!by_rows_, order_, other, system_.data(), ld_, rows_.z.data(),
+                         rows_.width);
+        rows_.transform();
+        rows_.multiply_targets(targets, n_targets, out);
+    }
+
     group_rows<T> rows_;
     double alpha_;
-    bool by_rows_ = false;
+    bool by_rows_ = false, is_own_ = false;
     std::ptrdiff_t order_ = 0, ld_ = 0;
     buffer<double> system_;
 };

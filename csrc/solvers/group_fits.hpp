@@ -18,7 +18,8 @@ namespace pairgram {
 // Writes the weights (n_targets, n_features) of group after group, and the state of each. A group
 // is left `unsolved`, with NaN, where it has more than 2^19 values, or more than 256 rows and more
 // than 256 features; where its rows or sums are not finite or nearly vanish; and where its system
-// is numerically singular: other code finds out more.
+// is numerically singular: other code finds out more. Groups with several targets must have pairs
+// without labels, and rows without weights.
 //
 // n d² + d³ / 3 flops for n ≥ d, n² d + n³ / 3 otherwise; memory: one group for each thread. The
 // same bits for any n_threads. BLAS must be held to one thread. Source: Pahikkala et al. 2009, eq.

@@ -19,7 +19,8 @@ constexpr double smallest_size = 1e-140, largest_size = 1e150;
 constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pairs
 constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
 constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;   // of a group
-constexpr std::ptrdiff_t most_targets = 256, target_values = 1 << 18;  // at once
+constexpr std::ptrdiff_t most_targets = 256, target_values = 1 << 18;  // beside the features
+constexpr std::ptrdiff_t tile_targets = 512, tile_rows = 64;           // of others
 constexpr std::ptrdiff_t most_narrow = 2000;        // features that may be narrow
 constexpr double lost = 1e-6;                       // share of a narrow feature
 constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
@@ -55,8 +56,8 @@ bool group_rows<T>::load(std::ptrdiff_t g, std::ptrdiff_t n_targets) {
     first = problem_.rows.begin(first_query);
     n = problem_.rows.begin(last_query) - first;
     if (n == 0 || n * d > most_values || std::min(n, d) > largest_order) return false;
-    n_room = std::min(n_targets, std::clamp(target_values / n, std::ptrdiff_t{1}, most_targets));
-    width = in_column_groups(d + n_room);
+    n_loaded = n_targets <= most_targets && n * (n_targets - 1) < target_values ? n_targets : 0;
+    width = in_column_groups(d + n_loaded);
     z.resize(n * width);
     for (std::ptrdiff_t i = 0; i < n; ++i) std::fill_n(z.data() + i * width + d, width - d, 0.0);
     const bool apart = rows_.blocks.size() > 1;
@@ -88,23 +89,44 @@ void group_rows<T>::load_block(const T* block, std::ptrdiff_t start, double* to,
 }
 
 template <class T>
-void group_rows<T>::load_targets(const double* targets, std::ptrdiff_t n_targets,
-                                 std::ptrdiff_t from, std::ptrdiff_t n_loaded) {
+void group_rows<T>::load_targets(const double* targets) {
     for (std::ptrdiff_t i = 0; i < n; ++i)
-        std::copy_n(targets + (row(i) - first) * n_targets + from, n_loaded,
-                    z.data() + i * width + d);
+        std::copy_n(targets + (row(i) - first) * n_loaded, n_loaded, z.data() + i * width + d);
 }
 
 template <class T>
-bool group_rows<T>::transform(std::ptrdiff_t column) {
-    const auto n_columns = width - column;
+void group_rows<T>::multiply_targets(const double* targets, std::ptrdiff_t n_targets,
+                                     double* out) const {
+    const bool of_pairs = problem_.rule.kind != pair_kind::none;
+    buffer<double> tile(tile_rows * tile_targets);
+    buffer<std::ptrdiff_t> pivot(n);
+    for (auto q = first_query; q < last_query; ++q)
+        std::fill_n(pivot.begin() + begin(q), problem_.rows.size(q), row(begin(q)) - first);
+    std::fill_n(out, n_targets * d, 0.0);
+    for (std::ptrdiff_t t = 0; t < n_targets; t += tile_targets)
+        for (std::ptrdiff_t i = 0; i < n; i += tile_rows) {
+            const auto n_rows = std::min(tile_rows, n - i),
+                       n_columns = std::min(tile_targets, n_targets - t);
+            for (std::ptrdiff_t k = 0; k < n_rows; ++k) {
+                const double* const from = targets + (row(i + k) - first) * n_targets + t;
+                const double* const less = targets + pivot[i + k] * n_targets + t;
+                double* const to = tile.data() + k * tile_targets;
+                for (std::ptrdiff_t j = 0; j < n_columns; ++j)
+                    to[j] = of_pairs ? from[j] - less[j] : from[j];
+            }
+            blas::gemm(blas::trans::yes, blas::trans::no, n_columns, d, n_rows, 1.0, tile.data(),
+                       tile_targets, z.data() + i * width, width, 1.0, out + t * d, d);
+        }
+}
+
+template <class T>
+bool group_rows<T>::transform() {
     pair_weight = 0;
     lists.clear();
     for (auto q = first_query; q < last_query; ++q) {
         if (problem_.rows.size(q) == 0) continue;
         plan_query(problem_, q, nullptr, plan_);
-        apply_root(plan_, problem_.rule.kind, n_columns, z.data() + begin(q) * width + column,
-                   width, sums_);
+        apply_root(plan_, problem_.rule.kind, width, z.data() + begin(q) * width, width, sums_);
         const bool counts = has_pairs(q);
         if (counts) lists.push_back(q);
         pair_weight += counts && !(plan_.pair_weight > 0) ? vanished : plan_.pair_weight;

@@ -44,24 +44,26 @@ class group_rows {
                const given_rows<T>& rows, const node_map<double>* map);
 
     std::ptrdiff_t d, n = 0, width = 0;  // features, rows, and columns of z in whole groups
-    std::ptrdiff_t n_room = 0;           // targets that can be loaded at once
+    std::ptrdiff_t n_loaded = 0;         // targets beside the features: all of them, or none
     std::ptrdiff_t first = 0;            // position of the first row
     std::ptrdiff_t first_query = 0, last_query = 0;
     buffer<double> z;              // (n, width) [features, targets, zeros], then [H̃, ỹ, zeros]
     double pair_weight = 0;        // Σ W, NaN where weights of pairs vanish
     buffer<std::ptrdiff_t> lists;  // the queries with pairs
 
-    // Loads the features of a group and makes room for targets, or some of them. False where they
-    // are too many, or where a map may hide that they are not finite.
+    // Loads the features of a group and makes room for its targets, unless these are very many.
+    // False where the features are too many, or where a map may hide that they are not finite.
     bool load(std::ptrdiff_t g, std::ptrdiff_t n_targets);
 
-    // Loads some targets of the group, of so many, from the given one on.
-    void load_targets(const double* targets, std::ptrdiff_t n_targets, std::ptrdiff_t from,
-                      std::ptrdiff_t n_loaded);
+    // Loads the targets (n, n_loaded) of the group.
+    void load_targets(const double* targets);
 
-    // The columns of z from the given one on become those of [H̃, ỹ], query by query; false where no
-    // pair counts.
-    bool transform(std::ptrdiff_t column);
+    // z becomes [H̃, ỹ], query by query; false where no pair counts.
+    bool transform();
+
+    // out (n_targets, d) = ŷᵀz, where ŷ are targets (n, n_targets) less those of the first row of
+    // the query, if there are pairs.
+    void multiply_targets(const double* targets, std::ptrdiff_t n_targets, double* out) const;
 
     // Whether the transformed rows and their pair weights are numbers of a usual size.
     bool is_usable() const;

@@ -30,12 +30,12 @@ class group_searcher {
     group_state search(std::ptrdiff_t g, std::ptrdiff_t n_positions, const found_paths& out) {
         const auto d = rows_.d, m = grid_.n_alphas;
         if (!rows_.load(g, 1)) return group_state::unsolved;
-        rows_.load_targets(targets_ + rows_.first, 1, 0, 1);
+        rows_.load_targets(targets_ + rows_.first);
         const auto n = rows_.n;
         features_.resize(n * (d + 1));
         for (std::ptrdiff_t i = 0; i < n; ++i)
             std::copy_n(rows_.z.data() + i * rows_.width, d + 1, features_.data() + i * (d + 1));
-        if (!rows_.transform(0)) return group_state::no_pairs;
+        if (!rows_.transform()) return group_state::no_pairs;
         if (!rows_.is_usable() || rows_.loses_narrow() || !decompose())
             return group_state::unsolved;
         const auto at = g - out.first;

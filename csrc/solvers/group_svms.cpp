@@ -40,7 +40,7 @@ class svm_solver {
         features_.resize(n * d);
         for (std::ptrdiff_t i = 0; i < n; ++i)
             std::copy_n(rows_.z.data() + i * width, d, features_.data() + i * d);
-        if (!rows_.transform(0)) return group_state::no_pairs;
+        if (!rows_.transform()) return group_state::no_pairs;
         if (!rows_.is_usable()) return group_state::unsolved;
         set_gram();
         return group_state::solved;

@@ -96,13 +96,6 @@ class Models(Sequence[Any]):
             values[number] = getattr(model, name, np.nan)
         return values
 
-    def in_places(self, places: Rows) -> Models:
-        """Return the models in another order: model i is in place places[i]."""
-        order = np.argsort(places)
-        own = {name: values[order] for name, values in self.own.items()}
-        alone = {int(places[number]): model for number, model in self.alone.items()}
-        return Models(self.first, self.coefs[order], own, alone)
-
 
 @dataclass(frozen=True, eq=False)
 class BatchFit:

@@ -73,7 +73,7 @@ class DataSets:
     n_targets : ndarray of shape (n_sets,), int64, or None
         None stands for one each.
     places : ndarray of shape (n_models,), int64, or None
-        Which key every model belongs to, if they do not stand in the order of the keys.
+        Which key every target belongs to, if they do not stand in the order of the keys.
     """
 
     keys: NDArray[Any]
@@ -212,32 +212,36 @@ class DataSets:
 
     @classmethod
     def _of_targets(cls, X: Any, Y: Vector, names: Any, told: dict[str, Any]) -> Self:
-        """Return a set for the targets that were measured for the same rows."""
+        """Return one set of all rows and targets, some of which may not have been measured."""
         given = next((n for n, value in told.items() if value is not None and n != "qid"), None)
         if given is not None:
             raise ArgumentError(given, "must be None for several targets")
         if not Y.shape[1]:
             raise ArgumentError("y", "must have a column or more, got none")
         cls._number_ids(told, len(Y))
+        keys, counts = np.arange(Y.shape[1]), np.array([Y.shape[1]])
+        return replace(cls._of_blocks([X], [Y], [told["qid"]], keys, n_targets=counts), names=names)
+
+    def measured(self) -> Self:
+        """Return a set for the targets that were measured for the same rows, without the others."""
+        if self.n_targets is None or self.places is not None:
+            return self
+        (X,), (Y,), (qid,) = self.X, self.y, self.told.get("qid", [None])
         gaps = np.isnan(Y)
-        patterns = [b""] * Y.shape[1]
-        if gaps.any():
-            patterns = [pattern.tobytes() for pattern in np.packbits(gaps.T, axis=1)]
+        if not gaps.any():
+            return self
         known: dict[bytes, list[int]] = {}
-        for target, pattern in enumerate(patterns):
-            known.setdefault(pattern, []).append(target)
+        for target, pattern in enumerate(np.packbits(gaps.T, axis=1)):
+            known.setdefault(pattern.tobytes(), []).append(target)
         blocks, labels, ids = [], [], []
         for targets in known.values():
             some = np.flatnonzero(~gaps[:, targets[0]])
-            one = len(known) == 1 and len(some) == len(Y)  # of which nothing is copied
-            blocks.append(X if one else X[some])
-            labels.append(Y if one else Y[some[:, None], targets])
-            ids.append(None if told["qid"] is None else told["qid"][some])
-        counts = np.array([len(targets) for targets in known.values()])
-        places = None if len(known) == 1 else np.concatenate([*known.values()])
-        keys = np.arange(Y.shape[1])
-        found = cls._of_blocks(blocks, labels, ids, keys, n_targets=counts, places=places)
-        return replace(found, names=names)
+            blocks.append(X[some])
+            labels.append(Y[some[:, None], targets])
+            ids.append(None if qid is None else qid[some])
+        counts, places = np.array([*map(len, known.values())]), np.concatenate([*known.values()])
+        found = self._of_blocks(blocks, labels, ids, self.keys, n_targets=counts, places=places)
+        return replace(found, names=self.names)
 
     @property
     def n_sets(self) -> int:
@@ -251,14 +255,17 @@ class DataSets:
         return np.repeat(np.diff(self.queries.offsets[self.bounds]), counts)
 
     def each_target(self) -> Self:
-        """Return the sets with one target each."""
+        """Return the sets with one target each, in the order of the keys."""
         if self.n_targets is None:
             return self
-        numbers = np.repeat(np.arange(self.n_sets), self.n_targets)
-        qids = self.told.get("qid", [None] * self.n_sets)
-        labels = [np.ascontiguousarray(y) for Y in self.y for y in Y.T]
-        blocks, ids = [self.X[i] for i in numbers], [qids[i] for i in numbers]
-        found = self._of_blocks(blocks, labels, ids, self.keys, places=self.places)
+        sets = self.measured()
+        assert sets.n_targets is not None
+        numbers, qids = np.repeat(np.arange(sets.n_sets), sets.n_targets), sets.told.get("qid")
+        labels = [np.ascontiguousarray(y) for Y in sets.y for y in Y.T]
+        order = range(len(labels)) if sets.places is None else np.argsort(sets.places)
+        blocks = [sets.X[numbers[i]] for i in order]
+        ids = [None if qids is None else qids[numbers[i]] for i in order]
+        found = self._of_blocks(blocks, [labels[i] for i in order], ids, self.keys)
         return replace(found, names=self.names)
 
     def row_sets(self, one_list: bool) -> RowSets | None:
@@ -274,7 +281,7 @@ class DataSets:
             if counts is None:
                 y = flat = np.concatenate(self.y)
             else:
-                y = np.concatenate([one[:, 0] for one in self.y])
+                y = np.zeros(queries.n_rows)  # on which no pair depends
                 flat = np.concatenate([*map(np.ravel, self.y)]) if self.n_sets > 1 else self.y[0]
             data = RankingData(np.empty((len(y), 0)), y, queries)
         else:

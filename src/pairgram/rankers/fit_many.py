@@ -184,13 +184,14 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
             "scale, constraints or a map that is fitted to rows",
             UserWarning,
         )
-    left, sizes = states != SOLVED, sets.n_rows_of_models
+    left = states != SOLVED
+    alone = sets.each_target() if left.any() else sets
+    sizes = alone.n_rows_of_models
     for state, reason in (found.reasons if found else {}).items():
         known = states == state
         left &= ~known
         for size in np.unique(sizes[known]).tolist():
             errors[known & (sizes == size)] = _said(reason(size))
-    alone = sets.each_target() if left.any() else sets
     heard: Heard = {}
     for number in np.flatnonzero(left).tolist():
         arguments = alone.arguments(number)
@@ -212,8 +213,6 @@ def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | No
         first = copy.copy(estimator)
         vars(first).update(found.shared)
         models = collected(first, found.coefs, found.own, fitted, n_models)
-    if sets.places is not None:
-        models, errors = models.in_places(sets.places), errors[np.argsort(sets.places)]
     return BatchFit(sets.keys, models, errors, fallback)
 
 

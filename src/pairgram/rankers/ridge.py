@@ -255,6 +255,8 @@ class RidgeSpec(LeastSquares):
             if not found:
                 return None
             weights, states = map(one_array, zip(*found, strict=True))
+            if (states != SOLVED).any() and (measured := sets.measured()) is not sets:
+                return self.fit_sets(measured)
         else:
             alphas, search = self._descending, self.search
             given = with_units(given, search.cv, exact=True)
@@ -275,6 +277,9 @@ class RidgeSpec(LeastSquares):
         coefs = shared.pop("coef_")
         shared |= {"prior_": None if prior is None else prior.kept, "_column_sums": None}
         states, own["form_"] = (np.repeat(values, given.n_targets) for values in (states, forms))
+        if sets.places is not None:
+            order = np.argsort(sets.places)
+            coefs, states, own["form_"] = coefs[order], states[order], own["form_"][order]
         reasons: dict[int, Callable[[int], Exception]]
         reasons = {NO_PAIRS: partial(no_pairs, settings), ONE_ROW: lambda _: one_row_error()}
         return FittedSets(coefs, own, shared | sets.told_of_fits, states, reasons)
