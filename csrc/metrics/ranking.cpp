@@ -15,7 +15,6 @@ namespace {
 constexpr std::ptrdiff_t longest_in_words = 1024;  // above it other ways take less time
 constexpr std::size_t cache_line = 64;             // no vector lies in two, which costs time
 constexpr std::ptrdiff_t longest_inserted = 64;    // above it insertion into the top costs too much
-constexpr std::ptrdiff_t shortest_radix = 4096;  // below it the histograms cost more than they save
 
 PAIRGRAM_CLONES
 void pack_words(std::ptrdiff_t n, const std::int64_t* keys, std::int64_t index_bits,
@@ -111,11 +110,7 @@ void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t t
     if (top == 0 || (n <= longest_in_words && rank_by_words(n, keys, top, ranked.data()))) return;
     if (top < n && top <= longest_inserted) return rank_by_insertion(n, keys, top, ranked.data());
     ranked.resize(n);
-    if (n >= shortest_radix) return rank_by_radix(n, keys, ranked.data(), spare);
-    for (std::ptrdiff_t i = 0; i < n; ++i) ranked[i] = {keys[i], i};
-    std::sort(ranked.begin(), ranked.end(), [](const ranked_document& a, const ranked_document& b) {
-        return a.key != b.key ? a.key < b.key : a.index < b.index;
-    });
+    rank_by_radix(n, keys, ranked.data(), spare);
 }
 
 }  // namespace pairgram

@@ -21,7 +21,7 @@ std::ptrdiff_t score_keys(std::ptrdiff_t n, const double* scores, const std::int
 
 // Ranks n documents: the first min(top, n) of `ranked` are the first of the ranking. Up to 1,024
 // documents are sorted by compared vectors. Of more, a short top costs one scan and O(top) for each
-// document that enters it, the rest O(n log n).
+// document that enters it, the rest O(n).
 void rank_documents(std::ptrdiff_t n, const std::int64_t* keys, std::ptrdiff_t top,
                     buffer<ranked_document>& spare, buffer<ranked_document>& ranked);
 
