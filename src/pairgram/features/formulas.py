@@ -125,6 +125,10 @@ class OfSource(Column):
     def known_size(self, x: AnyArray) -> Vector:
         """Return the size of what is rounded for values of the source."""
 
+    def scaled(self, factor: float, offset: float) -> Column:
+        """Return ``factor · column + offset``."""
+        return self.mapped(lambda value: factor * value + offset, "")
+
     def filled(self, value: Value) -> Column:
         """Return a column that has a value where this one has none."""
         return replace(self, missing=value) if self.has_gaps else self
@@ -226,10 +230,6 @@ class Lookup(OfSource):
         other, missing = function(self.other), function(self.fill)
         return replace(self, values=values, other=other, missing=missing)
 
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
-        return self.mapped(lambda value: factor * value + offset, "")
-
     def filled(self, value: Value) -> Column:
         """Return a column that has a value where this one has none."""
         return self.mapped(lambda own: float(value) if own != own else own, "")
@@ -274,10 +274,6 @@ class Steps(OfSource):
         """Return a function of the column."""
         values = np.array([*map(function, self.values.tolist())], np.float64)
         return Steps(self.source, self.edges, values, missing=function(self.fill))
-
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
-        return self.mapped(lambda value: factor * value + offset, "")
 
 
 class CurveKind(NamedTuple):

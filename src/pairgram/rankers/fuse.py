@@ -175,14 +175,14 @@ def fuse(
     resolve_n_threads(n_threads)
     word, model = _method_of(method, qrels)
     names, lists = _runs_of(runs, model)
-    rows = _Rows.of(names, lists)
+    rows = _Rows.of(names, lists, n_threads)
     results: dict[str, Any] = {}
     if model is None and word == "learnt":
-        model, results = _learn(rows, qrels, n_threads)
+        model, results = _learn(rows, qrels)
         if isinstance(runs, Mapping):
             model.feature_names_in_ = object_array(names)
     if model is None:
-        scores = _FUNCTIONS[word](rows, n_threads)
+        scores = _FUNCTIONS[word](rows)
     else:
         scores = without_names(model).predict(rows.scores, qid=rows.query)
     return Fusion(rows.run(np.asarray(scores, np.float64)), model, names, **results)
@@ -249,12 +249,14 @@ class _Rows:
     documents : list of str
     scores : ndarray of shape (n_rows, n_runs), float64
         NaN where a run lacks the document.
+    n_threads : int or None
     """
 
     queries: list[str]
     begins: Rows
     documents: list[str]
     scores: Vector
+    n_threads: int | None
     query: Rows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -262,7 +264,7 @@ class _Rows:
         object.__setattr__(self, "query", np.repeat(np.arange(len(sizes)), sizes))
 
     @classmethod
-    def of(cls, names: list[Any], runs: list[Lists]) -> _Rows:
+    def of(cls, names: list[Any], runs: list[Lists], n_threads: int | None) -> _Rows:
         """Bring runs together by the ids of queries and documents."""
         queries: list[str] = []
         documents: list[str] = []
@@ -291,16 +293,16 @@ class _Rows:
             text = f"{scores[row, column]} of document {documents[row]!r} of query {query!r}"
             text = verbatim(f"must have finite scores, got {text}")
             raise ArgumentError(f"runs[{names[column]!r}]", text)
-        return cls(queries, np.array(begins), documents, scores)
+        return cls(queries, np.array(begins), documents, scores, n_threads)
 
-    def inputs(self, kind: str, scores: Vector, n_threads: int | None) -> Any:
+    def inputs(self, kind: str, scores: Vector) -> Any:
         """Return columns within the lists of the queries."""
         lists = Queries.make(len(scores), qid=self.query)
-        return ListInputs(kind, scores.shape[1]).values(scores, n_threads, lists)
+        return ListInputs(kind, scores.shape[1]).values(scores, self.n_threads, lists)
 
-    def halves(self, n_threads: int | None) -> tuple[Vector, Vector]:
+    def halves(self) -> tuple[Vector, Vector]:
         """Return the scores from 0 to 1, and 60 / (60 + rank), (n_rows, n_runs) each."""
-        columns = self.inputs("runs", self.scores, n_threads)
+        columns = self.inputs("runs", self.scores)
         return columns[:, : self.scores.shape[1]], columns[:, self.scores.shape[1] :]
 
     def labels(self, judgements: Lists) -> tuple[Vector, Flags]:
@@ -328,7 +330,7 @@ class _Rows:
 
 # --- methods -----------------------------------------------------------------------------------
 
-Function = Callable[[_Rows, int | None], Vector]
+Function = Callable[[_Rows], Vector]
 
 
 def _total(columns: Vector) -> Vector:
@@ -336,18 +338,18 @@ def _total(columns: Vector) -> Vector:
     return np.sort(columns, axis=1).sum(axis=1)
 
 
-def _rrf(rows: _Rows, n_threads: int | None) -> Vector:
-    return _total(rows.halves(n_threads)[1] / RANK_OFFSET)
+def _rrf(rows: _Rows) -> Vector:
+    return _total(rows.halves()[1] / RANK_OFFSET)
 
 
-def _combsum(rows: _Rows, n_threads: int | None) -> Vector:
-    return _total(rows.halves(n_threads)[0])
+def _combsum(rows: _Rows) -> Vector:
+    return _total(rows.halves()[0])
 
 
-def _combsum_zscore(rows: _Rows, n_threads: int | None) -> Vector:
+def _combsum_zscore(rows: _Rows) -> Vector:
     begins, query = rows.begins[:-1], rows.query
     found = ~np.isnan(rows.scores)
-    scaled = rows.halves(n_threads)[0]  # its deviations cannot overflow
+    scaled = rows.halves()[0]  # its deviations cannot overflow
     n = np.maximum(np.add.reduceat(found, begins, dtype=np.int64), 1)
     mean = np.add.reduceat(scaled, begins) / n
     squares = np.where(found, scaled - mean[query], 0.0) ** 2
@@ -355,14 +357,14 @@ def _combsum_zscore(rows: _Rows, n_threads: int | None) -> Vector:
     return _total(scaled / np.where(deviation > 0, deviation, 1.0)[query])
 
 
-def _borda(rows: _Rows, n_threads: int | None) -> Vector:
-    reciprocal = rows.halves(n_threads)[1]  # which is 0, the lowest, for what a run lacks
-    return _total(rows.inputs("rank", reciprocal, n_threads))
+def _borda(rows: _Rows) -> Vector:
+    reciprocal = rows.halves()[1]  # which is 0, the lowest, for what a run lacks
+    return _total(rows.inputs("rank", reciprocal))
 
 
 def _times_found(function: Function) -> Function:
     """Return a method that multiplies the scores of another by the number of runs."""
-    return lambda rows, n_threads: function(rows, n_threads) * (~np.isnan(rows.scores)).sum(axis=1)
+    return lambda rows: function(rows) * (~np.isnan(rows.scores)).sum(axis=1)
 
 
 _FUNCTIONS: dict[str, Function] = {
@@ -375,7 +377,7 @@ _FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict[str, Any]]:
+def _learn(rows: _Rows, qrels: object) -> tuple[Any, dict[str, Any]]:
     """Return a ranker of the columns of scores, and what `Fusion` tells of it."""
     n_runs = rows.scores.shape[1]
     weights = np.repeat([0.0, 1.0], n_runs)  # of RRF
@@ -387,14 +389,14 @@ def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict
     if results["n_judged"] >= FEWEST_QUERIES:
         kept = teaches[rows.query]
         y, query, metric = y[kept], rows.query[kept], get_metric("ndcg@10", "trec")
-        rrf = rows.halves(n_threads)[1][kept].sum(axis=1)
-        only = Pairgram.from_rows(rrf[:, None], y, qid=query, n_threads=n_threads)
+        rrf = rows.halves()[1][kept].sum(axis=1)
+        only = Pairgram.from_rows(rrf[:, None], y, qid=query, n_threads=rows.n_threads)
         multiple = max(only.g[0] / only.G[0, 0], 0.0) if only.G[0, 0] > 0 else 0.0
         search = RankRLSCV(
             prior=multiple * weights,
             inputs="runs",
             scoring=metric,
-            n_threads=n_threads,
+            n_threads=rows.n_threads,
         ).fit(rows.scores[kept], y, qid=query)
         gains = search.per_query_[metric.name] - metric(y, rrf, query, per_query=True)
         results["gain"] = float(gains.mean())
@@ -405,6 +407,6 @@ def _learn(rows: _Rows, qrels: object, n_threads: int | None) -> tuple[Any, dict
     # Weights that explain the labels of rows exactly stay as they are, but for rounding errors.
     X = np.repeat([[1.0], [0.0]], n_runs, axis=1)
     labels = RANK_OFFSET / (RANK_OFFSET + np.array([1.0, 2.0])) * n_runs / RANK_OFFSET
-    model = RankRLS(prior=weights / RANK_OFFSET, inputs="runs", n_threads=n_threads)
+    model = RankRLS(prior=weights / RANK_OFFSET, inputs="runs", n_threads=rows.n_threads)
     model.fit(X, labels).coef_ = weights / RANK_OFFSET
     return model, results
