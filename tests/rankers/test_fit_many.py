@@ -219,7 +219,7 @@ def test_targets_are_fitted_to_the_rows_where_they_were_measured(pairs, gaps):
         np.testing.assert_allclose(batch.coef_[target], alone.coef_, rtol=1e-11, atol=1e-13)
 
 
-@every(estimator=[pg.RankRLS(pairs="without_ties"), pg.RankSVM()])
+@every(estimator=[pg.RankRLS(pairs="without_ties"), pg.RankSVM(), pg.RankSVMCV(cv=2)])
 def test_errors_are_those_of_fits_alone(estimator):
     X, y, user, qid, _ = rows_of_users(9)
     keys = pd.unique(user)
@@ -227,14 +227,15 @@ def test_errors_are_those_of_fits_alone(estimator):
     X[user == keys[3]] = 1e200 * X[user == keys[3]]
     y[user == keys[4]] = 2.0
     y[np.flatnonzero(user == keys[5])[0]] = np.nan
+    y[user == keys[6]] = np.nan
     with pytest.warns(
-        FitFailedWarning, match=f"4 of 9 data sets .* first is that of key {keys[2]}"
+        FitFailedWarning, match=f"5 of 9 data sets .* first is that of key {keys[2]}"
     ):
         batch = pg.fit_many(estimator, X, y, by=user, qid=qid)
-    assert repr(batch) == "<BatchFit of 9 models, 4 failed>"
+    assert repr(batch) == "<BatchFit of 9 models, 5 failed>"
     for number, key in enumerate(keys):
         at = user == key
-        if 2 <= number <= 5:
+        if 2 <= number <= 6:
             with pytest.raises(ValueError) as caught:
                 clone(estimator).fit(X[at], y[at], qid=qid[at])
             assert batch.errors_[number] == f"ValueError: {caught.value}"
@@ -320,7 +321,9 @@ def test_loops_over_many_data_sets_are_told():
         pg.fit_many(pg.RankRLS(scale=True), X, y, by=np.arange(404) // 4)
 
 
-@pytest.mark.parametrize("estimator", [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM()], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM(), pg.RankSVMCV()], ids=repr
+)
 def test_single_rows_are_told_as_fits_alone_and_need_none(estimator, monkeypatch):
     X, y, user, _, _ = rows_of_users()
     with pytest.raises(ValueError, match=r"got 1 sample|n_samples=1") as told:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -47,7 +47,7 @@ class FittedSets(NamedTuple):
     own: dict[str, Any]
     shared: dict[str, Any]
     states: Any
-    reasons: dict[int, Callable[[int], Exception]]
+    reasons: Mapping[int, Callable[[int], Exception]]
 
 
 @dataclass(frozen=True, eq=False)

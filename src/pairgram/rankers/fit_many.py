@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,8 +105,7 @@ def fit_many(
     spreads of columns must then differ less than some 60,000 times, and data sets that are one
     query need pairs None, or "with_ties" without a prior. Nodes and other drawn maps are drawn once
     for all. A model has the bits of a fit of its rows alone; rows of a list are all float64 if one
-    is. Other
-    models are fitted one by one.
+    is. Other models are fitted one by one.
 
     Examples
     --------
@@ -168,10 +166,7 @@ def fit_many(
 def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | None) -> BatchFit:
     """Fit a clone of the estimator to every set and target."""
     own = type(estimator).fit.__module__.startswith("pairgram.")  # and so not that of a subclass
-    found = None
-    if own and hasattr(estimator, "_spec"):
-        with suppress(ValueError):  # fits alone tell whose labels are wrong
-            found = estimator._spec().fit_sets(sets)
+    found = estimator._spec().fit_sets(sets) if own and hasattr(estimator, "_spec") else None
     n_models = len(sets.keys)
     errors = np.full(n_models, None, dtype=object)
     fitted: dict[int, Any] = {}

@@ -183,8 +183,9 @@ class Preparation:
             except ValueError:  # such as of rows of one set that are not finite
                 with np.errstate(over="ignore", invalid="ignore"):
                     known = np.flatnonzero(np.isfinite(data.X.sum(axis=1)))
-                finite = data.take(known)
-                scores[known] = scorer.scores(finite.X, finite, self.n_threads)
+                if len(known):
+                    finite = data.take(known)
+                    scores[known] = scorer.scores(finite.X, finite, self.n_threads)
             data = data.plus_offset(scores)
         return given._replace(data=data), prior
 

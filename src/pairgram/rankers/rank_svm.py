@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -41,11 +42,19 @@ from pairgram.rankers.preparation import (
     Preparation,
     Search,
     Spec,
+    one_row_error,
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets, with_units
 from pairgram.solvers.costs import newton_seconds
-from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, RowSets, one_array
+from pairgram.solvers.group_fits import (
+    NO_PAIRS,
+    ONE_ROW,
+    SOLVED,
+    RowSets,
+    one_array,
+    told_apart,
+)
 from pairgram.solvers.svm_training import (
     DEFAULT_CS,
     SolverSettings,
@@ -158,10 +167,16 @@ class SvmSpec(Spec):
         if not (by_folds and self.rows.takes_sets):
             return None
         prepared = self.rows.of_sets(sets.each_target(), False, search is not None)
-        if prepared is None:
-            return None
-        given, prior = prepared
+        if prepared is not None:
+            with suppress(ValueError):  # fits alone tell whose labels are wrong
+                return self._fitted_sets(sets, *prepared)
+        return None
+
+    def _fitted_sets(
+        self, sets: DataSets, given: RowSets, prior: Prior | None
+    ) -> FittedSets | None:
         own: dict[str, Any] = {}
+        search = self.search
         Cs, known = np.full(len(given.bounds) - 1, 1.0 if self.Cs is None else self.Cs[0]), None
         if search is not None:
             given = with_units(given, search.cv, exact=False)
@@ -182,9 +197,10 @@ class SvmSpec(Spec):
         if not found:
             return None
         weights = one_array([one.weights for one, _ in found])
-        states = one_array([one.states for one, _ in found])
+        states = told_apart(given, one_array([one.states for one, _ in found]))
         if known is not None:
-            states = np.where(known.states == SOLVED, states, known.states)
+            states = np.where(known.states == SOLVED, states, told_apart(given, known.states))
+            states[np.diff(given.data.queries.offsets[given.bounds]) == 1] = ONE_ROW
             weights[states != SOLVED] = np.nan
         told = [fit_attributes(history, False) for _, histories in found for history in histories]
         own |= {name: np.array([one[name] for one in told]) for name in told[0]}
@@ -197,7 +213,8 @@ class SvmSpec(Spec):
             "_loss": self.settings.loss,
         }
         shared |= sets.told_of_fits
-        return FittedSets(weights, own, shared, states, {NO_PAIRS: no_preference_pairs})
+        reasons = {NO_PAIRS: no_preference_pairs, ONE_ROW: lambda _: one_row_error()}
+        return FittedSets(weights, own, shared, states, reasons)
 
     def _searched(
         self, rows: GivenArrays | GivenTable, search: Search, validation: Validation
@@ -207,7 +224,7 @@ class SvmSpec(Spec):
         kind = None if self.rows.no_columns else self.rows.kinds[0]
         whole = rows.fitted(kind, replace(self.rows, feature_map=None))
         if whole.n_rows < 2:
-            raise ValueError("RankSVMCV holds rows out, so X must have two or more, got 1 sample")
+            raise one_row_error()
         if settings.of_clicks:
             is_one = not whole.is_read and whole.pattern.is_single_query
             search.require_lists(is_one, validation is not None)

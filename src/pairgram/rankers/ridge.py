@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -73,6 +74,7 @@ from pairgram.solvers.group_fits import (
     one_array,
     search_sets,
     solve_sets,
+    told_apart,
 )
 from pairgram.solvers.hold_out import split_scores
 from pairgram.solvers.passes import (
@@ -232,16 +234,19 @@ class RidgeSpec(LeastSquares):
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
         if not self.takes_sets:
             return None
-        (settings,), rows = self.settings, self.rows
-        if settings.kind not in ("none", "kept"):
+        (settings,), searches = self.settings, self.search is not None
+        if searches or settings.kind not in ("none", "kept"):
             sets = sets.each_target()
-        if self.search is not None:
-            sets = sets.each_target()
-        prepared = rows.of_sets(sets, settings.joins_all_rows, self.search is not None)
-        if prepared is None:
-            return None
-        given, prior = prepared
-        data = given.data
+        prepared = self.rows.of_sets(sets, settings.joins_all_rows, searches)
+        if prepared is not None:
+            with suppress(ValueError):  # fits alone tell whose labels are wrong
+                return self._fitted_sets(sets, *prepared)
+        return None
+
+    def _fitted_sets(
+        self, sets: DataSets, given: RowSets, prior: Prior | None
+    ) -> FittedSets | None:
+        (settings,), rows, data = self.settings, self.rows, given.data
         coordinates = Coordinates.of_features(data, self.settings)
         given = given._replace(data=coordinates.data)
         own: dict[str, Any] = {}
@@ -272,6 +277,7 @@ class RidgeSpec(LeastSquares):
                 assert self.alphas is not None
                 at = np.argmax(own.pop("alpha_")[:, None] == self.alphas, axis=1)
                 own["C_"] = self.search.Cs[at]
+        states = told_apart(given, states)
         forms = np.where(n_rows < weights.shape[1], "dual", "primal")
         shared = self._kept(data, prior, {"coef_": coordinates.coefs(weights)})
         coefs = shared.pop("coef_")

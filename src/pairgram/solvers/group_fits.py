@@ -188,13 +188,13 @@ def search_sets(
     if told is None:
         return None
     started = sets.data.offset is not None
-    problem, blocks, node_map = told
+    problem, targets, blocks, node_map = told
     with single_threaded_blas:
         return Searched(
             *_core.search_groups(
                 problem,
                 sets.bounds,
-                _targets(sets, settings),
+                targets,
                 blocks,
                 range=some,
                 alphas=alphas,
@@ -225,13 +225,13 @@ def solve_sets(
     told = as_compiled(sets, settings)
     if told is None:
         return None
-    problem, blocks, node_map = told
+    problem, targets, blocks, node_map = told
     with single_threaded_blas:
         found = _core.fit_groups(
             problem,
             sets.bounds,
             sets.n_targets,
-            _targets(sets, settings),
+            targets,
             blocks,
             map=node_map,
             alpha=float(alpha),
@@ -243,8 +243,8 @@ def solve_sets(
 
 def as_compiled(
     sets: RowSets, settings: PairSettings
-) -> tuple[_core.RankingProblem, list[NDArray[Any]], Any] | None:
-    """Return the problem, rows and map for compiled code, or None if it takes no such."""
+) -> tuple[_core.RankingProblem, Vector, list[NDArray[Any]], Any] | None:
+    """Return the problem, targets, rows and map for compiled code; None if it takes no such."""
     data, blocks = sets.data, sets.blocks
     first = blocks[0]  # of a kind with the others
     if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
@@ -258,7 +258,17 @@ def as_compiled(
         if settings.pairs is not None and nodes is not None and nodes.before is None:
             (X,) = blocks
             blocks = [without_offsets(X.astype(np.float64, copy=False), data.queries)]
-    return data.problem(settings), list(blocks), node_map
+    return data.problem(settings), _targets(sets, settings), list(blocks), node_map
+
+
+def told_apart(sets: RowSets, states: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return the states, `UNSOLVED` where there are no pairs for labels that are not numbers."""
+    sizes = np.diff(sets.data.queries.offsets[sets.bounds]) * sets.n_targets
+    wrong = np.flatnonzero(~np.isfinite(sets.labels))
+    states = states.copy()
+    wrong = np.searchsorted(np.cumsum(sizes), wrong, side="right")
+    states[wrong[states[wrong] == NO_PAIRS]] = UNSOLVED
+    return states
 
 
 def _targets(sets: RowSets, settings: PairSettings) -> Vector:
