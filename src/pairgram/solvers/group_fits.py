@@ -261,11 +261,12 @@ def as_compiled(
     return data.problem(settings), _targets(sets, settings), list(blocks), node_map
 
 
-def told_apart(sets: RowSets, states: NDArray[np.int8]) -> NDArray[np.int8]:
+def told_apart(sets: RowSets, states: Any) -> Any:
     """Return the states, `UNSOLVED` where there are no pairs for labels that are not numbers."""
+    if not (states == NO_PAIRS).any():
+        return states
     sizes = np.diff(sets.data.queries.offsets[sets.bounds]) * sets.n_targets
     wrong = np.flatnonzero(~np.isfinite(sets.labels))
-    states = states.copy()
     wrong = np.searchsorted(np.cumsum(sizes), wrong, side="right")
     states[wrong[states[wrong] == NO_PAIRS]] = UNSOLVED
     return states
