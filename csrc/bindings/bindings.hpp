@@ -183,7 +183,7 @@ template <class T>
 struct bound_node_map {
     py::object kept;
     node_map<T> map;
-    std::shared_ptr<cross_columns<T>> cross = {};
+    std::shared_ptr<cross_columns> cross = {};
 };
 
 // Columns that are made of rows, which keep their arrays alive.

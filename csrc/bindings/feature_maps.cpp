@@ -132,26 +132,13 @@ bound_node_map<T> after_columns(const py::object& columns, const py::object& the
 // Products of two groups of columns, behind kept ones; see cross_columns.hpp.
 template <class T>
 bound_node_map<T> cross(py::ssize_t n_inputs, const array<std::int64_t>& kept,
-                        const array<std::int64_t>& left, const array<std::int64_t>& right,
-                        const py::object& of_left, const py::object& of_right) {
-    const auto shared = std::make_shared<cross_columns<T>>();
-    auto& made = *shared;
-    const auto map_of = [](const py::object& map, const buffer<std::int64_t>& columns) {
-        const auto* found = map.is_none() ? nullptr : &map.cast<const bound_node_map<T>&>().map;
-        check(!found || size_of(found->n_inputs) == columns.size(),
-              "the map of a side must take its columns");
-        return found;
-    };
-    made.n_inputs = n_inputs;
-    made.kept = columns_of(kept, n_inputs);
-    made.left = columns_of(left, n_inputs);
-    made.right = columns_of(right, n_inputs);
-    made.of_left = map_of(of_left, made.left);
-    made.of_right = map_of(of_right, made.right);
-    const auto width = n_outputs(made, cross_part::products);
-    bound_node_map<T> bound{
-        py::make_tuple(of_left, of_right), {n_inputs, width, width, nullptr, nullptr}, shared};
-    bound.map.cross = &made;
+                        const array<std::int64_t>& left, const array<std::int64_t>& right) {
+    const auto made = std::make_shared<cross_columns>();
+    *made = {n_inputs, columns_of(kept, n_inputs), columns_of(left, n_inputs),
+             columns_of(right, n_inputs)};
+    const auto width = n_outputs(*made, cross_part::products);
+    bound_node_map<T> bound{py::none(), {n_inputs, width, width, nullptr, nullptr}, made};
+    bound.map.cross = made.get();
     return bound;
 }
 
@@ -324,8 +311,7 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
              "tanimoto"_a = false, "minmax"_a = false, "origin"_a = py::none(),
              "tail"_a = py::none())
         .def_static("after_columns", &after_columns<T>, "columns"_a, "then"_a = py::none())
-        .def_static("cross", &cross<T>, "n_inputs"_a, "kept"_a, "left"_a, "right"_a,
-                    "of_left"_a = py::none(), "of_right"_a = py::none())
+        .def_static("cross", &cross<T>, "n_inputs"_a, "kept"_a, "left"_a, "right"_a)
         .def_property_readonly("n_outputs",
                                [](const bound_node_map<T>& bound) { return bound.map.n_outputs; })
         .def("map", &map_array<T>, "rows"_a, "n_threads"_a)

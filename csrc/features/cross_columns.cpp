@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "features/node_map.hpp"
 #include "linear_algebra/row_scores.hpp"
 #include "support/simd.hpp"
 #include "support/vectors.hpp"
@@ -15,11 +14,6 @@ namespace {
 template <class T>
 PAIRGRAM_CLONES void scale(std::ptrdiff_t n, T factor, const T* x, T* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = factor * x[j];
-}
-
-template <class T>
-std::ptrdiff_t width_of(const node_map<T>* map, const buffer<std::int64_t>& columns) {
-    return map ? map->n_outputs : static_cast<std::ptrdiff_t>(columns.size());
 }
 
 template <class T>
@@ -36,36 +30,25 @@ void gather(const buffer<std::int64_t>& columns, std::ptrdiff_t n, const T* rows
             out[i * ldo + static_cast<std::ptrdiff_t>(j)] = rows[i * ldr + columns[j]];
 }
 
-// What a map makes of some columns, or these columns where it is null.
 template <class T>
-void map_columns(const node_map<T>* map, const buffer<std::int64_t>& columns, std::ptrdiff_t n,
-                 const T* rows, std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
-    if (!map) return gather(columns, n, rows, ldr, out, ldo);
-    const auto width = static_cast<std::ptrdiff_t>(columns.size());
-    buffer<T> gathered(n * width);
-    gather(columns, n, rows, ldr, gathered.data(), width);
-    map_rows(*map, n, gathered.data(), width, out, ldo);
-}
-
-template <class T>
-void map_left(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+void map_left(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
               T* out, std::ptrdiff_t ldo) {
     for (std::ptrdiff_t i = 0; i < n; ++i) out[i * ldo] = T{1};
-    map_columns(cross.of_left, cross.left, n, rows, ldr, out + 1, ldo);
+    gather(cross.left, n, rows, ldr, out + 1, ldo);
 }
 
 template <class T>
-void map_right(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+void map_right(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
                T* out, std::ptrdiff_t ldo) {
     gather(cross.kept, n, rows, ldr, out, ldo);
-    map_columns(cross.of_right, cross.right, n, rows, ldr, out + cross.n_kept(), ldo);
+    gather(cross.right, n, rows, ldr, out + cross.n_kept(), ldo);
 }
 
 // Calls use(first row, number of rows, ũ) for runs of rows of which the left columns have the same
 // bits.
 template <class T, class Use>
-void by_left_side(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows,
-                  std::ptrdiff_t ldr, const Use& use) {
+void by_left_side(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+                  const Use& use) {
     const auto same = [&](std::ptrdiff_t a, std::ptrdiff_t b) {
         return std::all_of(cross.left.begin(), cross.left.end(), [&](std::int64_t j) {
             return std::memcmp(rows + a * ldr + j, rows + b * ldr + j, sizeof(T)) == 0;
@@ -81,18 +64,7 @@ void by_left_side(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows
 
 }  // namespace
 
-template <class T>
-std::ptrdiff_t cross_columns<T>::n_left() const {
-    return 1 + width_of(of_left, left);
-}
-
-template <class T>
-std::ptrdiff_t cross_columns<T>::n_right() const {
-    return width_of(of_right, right);
-}
-
-template <class T>
-std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part) {
+std::ptrdiff_t n_outputs(const cross_columns& cross, cross_part part) {
     switch (part) {
         case cross_part::left:
             return cross.n_left();
@@ -107,7 +79,7 @@ std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part) {
 }
 
 template <class T>
-void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n, const T* rows,
+void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, const T* rows,
                std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
     if (part == cross_part::left) return map_left(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::right) return map_right(cross, n, rows, ldr, out, ldo);
@@ -126,7 +98,7 @@ void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n,
 }
 
 template <class T>
-void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs, double* out) {
+void fold_left(const cross_columns& cross, const T* left, const double* coefs, double* out) {
     const auto k = cross.n_kept(), r = cross.n_right();
     std::copy_n(coefs, k, out);
     std::fill_n(out + k, r, 0.0);
@@ -135,7 +107,7 @@ void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs
 }
 
 template <class T>
-void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+void score_cross(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
                  std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
                  std::ptrdiff_t ld) {
     const auto width = cross.n_kept() + cross.n_right();
@@ -151,10 +123,6 @@ void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows,
     });
 }
 
-template struct cross_columns<double>;
-template struct cross_columns<float>;
-template decltype(n_outputs<double>) n_outputs<double>;
-template decltype(n_outputs<float>) n_outputs<float>;
 template decltype(map_cross<double>) map_cross<double>;
 template decltype(map_cross<float>) map_cross<float>;
 template decltype(fold_left<double>) fold_left<double>;

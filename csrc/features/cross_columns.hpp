@@ -8,46 +8,38 @@
 
 namespace pairgram {
 
-template <class T>
-struct node_map;
-
-// Which columns of a row go where. The left side is ũ = (common, map of the left columns), without
-// the first if common is 0; the right side is v, a map of the right columns.
-template <class T>
+// Which columns of a row go where. The left side is ũ = (1, the left columns), the right side is v.
 struct cross_columns {
     std::ptrdiff_t n_inputs = 0;
     buffer<std::int64_t> kept, left, right;
-    const node_map<T>* of_left = nullptr;  // null keeps the columns themselves
-    const node_map<T>* of_right = nullptr;
 
     std::ptrdiff_t n_kept() const { return static_cast<std::ptrdiff_t>(kept.size()); }
-    std::ptrdiff_t n_left() const;   // of ũ
-    std::ptrdiff_t n_right() const;  // of v
+    std::ptrdiff_t n_left() const { return static_cast<std::ptrdiff_t>(left.size()) + 1; }  // of ũ
+    std::ptrdiff_t n_right() const { return static_cast<std::ptrdiff_t>(right.size()); }
 };
 
 // What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the
 // columns of the left side.
 enum class cross_part { products, left, right, left_columns };
 
-template <class T>
-std::ptrdiff_t n_outputs(const cross_columns<T>& cross, cross_part part);
+std::ptrdiff_t n_outputs(const cross_columns& cross, cross_part part);
 
 // out (n, n_outputs; stride ldo) from rows (n, n_inputs; stride ldr). The products of neighbouring
 // rows of one left side map it once.
 template <class T>
-void map_cross(const cross_columns<T>& cross, cross_part part, std::ptrdiff_t n, const T* rows,
+void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, const T* rows,
                std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo);
 
 // out (n_kept + n_right) = the weights of [kept, v] of one model of the products, (kept, W): those
 // of the kept columns, and Wᵀũ, in double.
 template <class T>
-void fold_left(const cross_columns<T>& cross, const T* left, const double* coefs, double* out);
+void fold_left(const cross_columns& cross, const T* left, const double* coefs, double* out);
 
 // scores[m·ld + i] of row i of rows (n, n_inputs; stride ldr) by n_models models of the products,
 // model m at coefs + m·ldc, in double: Wᵀũ once for neighbouring rows of one left side, and a
 // product with [kept, v] for every row. A score has the same bits wherever its row stands.
 template <class T>
-void score_cross(const cross_columns<T>& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
+void score_cross(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
                  std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
                  std::ptrdiff_t ld);
 

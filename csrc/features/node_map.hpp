@@ -49,13 +49,13 @@ struct node_map {
                                      // which is (n_outputs,)
     const input_columns* columns = nullptr;  // made of the rows first, or null; with them, the rest
     const node_map<T>* then = nullptr;       // is another map of the columns, or null for none
-    const cross_columns<T>* cross = nullptr;  // makes products in place of nodes, or null
-    cross_part part = cross_part::products;   // of what the cross makes
+    const cross_columns* cross = nullptr;    // makes products in place of nodes, or null
+    cross_part part = cross_part::products;  // of what the cross makes
 };
 
 // A map to products, or null if this map is none, be it of columns that are made of rows before.
 template <class T>
-const cross_columns<T>* cross_of(const node_map<T>& map) {
+const cross_columns* cross_of(const node_map<T>& map) {
     if (map.columns && map.then) return cross_of(*map.then);
     return map.part == cross_part::products ? map.cross : nullptr;
 }

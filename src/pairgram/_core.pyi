@@ -94,8 +94,6 @@ class _NodeMap(Generic[_T]):
         kept: NDArray[np.int64],
         left: NDArray[np.int64],
         right: NDArray[np.int64],
-        of_left: Any = None,
-        of_right: Any = None,
     ) -> Self: ...
     @property
     def n_outputs(self) -> int: ...

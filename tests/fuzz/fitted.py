@@ -51,15 +51,6 @@ def feature_maps():
     for kernel in KERNELS:
         yield f"nystroem {kernel}", Nystroem(kernel, n_components=3, random_state=0)
     yield "cross", Cross([0, 1], [2], keep=[3])
-    yield (
-        "cross of maps",
-        Cross(
-            [0, 1],
-            [2, 3],
-            left_map=RandomFourier(2, random_state=0),
-            right_map=Nystroem(n_components=2, random_state=0),
-        ),
-    )
     for landmarks in ("kmeans", "rpcholesky"):
         yield (
             f"nystroem {landmarks}",

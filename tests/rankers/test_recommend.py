@@ -42,11 +42,8 @@ def fitted(**settings):
 
 
 @pytest.mark.parametrize("k", [1, 5, 25, 40])
-@pytest.mark.parametrize(
-    "settings", [{}, {"left_map": pg.RandomFourier(4, random_state=0)}], ids=["products", "map"]
-)
-def test_cross_models(k, settings):
-    model = fitted(**settings)
+def test_cross_models(k):
+    model = fitted()
     found = pg.recommend(model, users, items, k)
     scores = model.predict(X).reshape(N_USERS, N_ITEMS)
     np.testing.assert_array_equal(found.places, sorted_places(scores, k))

@@ -425,7 +425,6 @@ def _products(inputs: str | None, folder: Path) -> Any:
     for name, feature_map in (
         ("all", pg.Cross([1, 0], slice(2, None))),
         ("kept", pg.Cross(0, slice(3, None), keep=2)),
-        ("maps", pg.Cross(0, 2, left_map=pg.RandomFourier(3, random_state=0))),
     ):
         model = pg.RankRLSCV(feature_map=feature_map, inputs=inputs)
         model.fit(X, rows.y, qid=rows.query)

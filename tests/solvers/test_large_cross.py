@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from pairgram import Cross, QueryKFold, RandomFourier, RankRLS, RankRLSCV, _core
+from pairgram import Cross, QueryKFold, RankRLS, RankRLSCV, _core
 from problems import BY_STEPS, Problem, problems, ranking_problem
 from reference import laplacian
 
@@ -38,7 +38,7 @@ def products(X, left, right, kept):
 def systems_of(X, *problems, n_threads=1):
     kind = _core.NodeMap32 if X.dtype == np.float32 else _core.NodeMap64
     columns = (np.array(one, np.int64) for one in ([4], [0, 2], [1, 3]))
-    node_map = kind.cross(5, *columns, None, None)
+    node_map = kind.cross(5, *columns)
     return _core.cross_pairs(X, node_map, list(problems), n_threads)
 
 
@@ -126,13 +126,12 @@ def test_columns_that_do_not_vary_are_exactly_0(limits_of):
     st.sampled_from(PAIRS),
     st.sampled_from(["pairs", "documents", "queries"]),
     st.sampled_from(["query", "global"]),
-    st.sampled_from(["weighted", "scaled", "varies", "float32", "mapped"]),
+    st.sampled_from(["weighted", "scaled", "varies", "float32"]),
     st.integers(0, 1000),
 )
 def test_equal_to_the_direct_solution(limits_of, sizes, pairs, weighting, scope, how, seed):
     dtype = np.float32 if how == "float32" else np.float64
     X, y, qid, weight = drawn_rows(sizes, seed, varies=how == "varies", dtype=dtype)
-    maps = {"right_map": RandomFourier(6, random_state=0)} if how == "mapped" else {}
     model = RankRLS(
         0.3,
         pairs=pairs,
@@ -140,7 +139,7 @@ def test_equal_to_the_direct_solution(limits_of, sizes, pairs, weighting, scope,
         scope=scope,
         form="primal",
         scale=how == "scaled" and scope == "query",
-        feature_map=cross(**maps),
+        feature_map=cross(),
     )
     given = {"qid": qid, "sample_weight": weight if how == "weighted" else None}
     try:

@@ -172,7 +172,6 @@ _COLUMNS = Setting(
     "a name or a number of a column, or a list of these",
     lambda value: _COLUMN.fits(value) or list_of(_COLUMN, "").fits(value),
 )
-_OF_MAP = Setting("the settings of a feature map", lambda value: isinstance(value, dict))
 
 
 class Parameter(NamedTuple):
@@ -309,8 +308,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "Cross.left": Parameter(stored=_COLUMNS),
     "Cross.right": Parameter(stored=_COLUMNS),
     "Cross.keep": Parameter(stored=optional(_COLUMNS)),
-    "Cross.left_map": Parameter(stored=optional(_OF_MAP)),
-    "Cross.right_map": Parameter(stored=optional(_OF_MAP)),
     "gamma": Parameter(
         optional(POSITIVE),
         "--gamma GRID",

@@ -49,13 +49,11 @@ class Kind(NamedTuple):
     """The settings and arrays of a model, a feature map or statistics in a file.
 
     After each of them is found as described, `relations` checks that they agree with each other.
-    Arrays whose names begin with one of `inner` are those of a part, which `relations` checks.
     """
 
     settings: Record
     arrays: Mapping[str, Array]
     relations: Check = _nothing_more
-    inner: tuple[str, ...] = ()
 
 
 _BRIEF = reprlib.Repr()

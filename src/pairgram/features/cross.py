@@ -9,35 +9,23 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support.checks import AnyArray, ArgumentError, verbatim
 from pairgram._support.parameters import COUNT
-from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, check_arrays, require
+from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     FeatureMap,
     Sides,
-    check_map,
-    describe_map,
     finite_rows,
-    is_known,
-    node_map_of,
-    restore_map,
-    same_map,
 )
 from pairgram.features.columns import Columns, column_numbers, columns_in_file
 from pairgram.features.formulas import Products, Terms
 
 if TYPE_CHECKING:
-    from pairgram._support.checks import Rows, Vector
-    from pairgram._support.types import Matrix, RowsLike, Transformer
-
-
-_SIDES = ("left", "right")
-# The maps of a side, by their names in files.
-_OF_SIDES = ("Nystroem", "RandomFourier", "RandomNodes")
+    from pairgram._support.checks import Vector
+    from pairgram._support.types import Matrix, RowsLike
 
 
 @dataclass(eq=False, repr=False)
@@ -61,9 +49,6 @@ class Cross(FeatureMap):
         The columns v.
     keep : str, int, slice, list of str and int, or None, default=None
         Columns that are features as they are. They matter only if they vary within queries.
-    left_map, right_map : FeatureMap or None, default=None
-        A map of the columns of a side, whose features take the place of the columns: a
-        `RandomFourier`, `RandomNodes`, or `Nystroem` with a named kernel.
     n_threads : int or None, default=None
         Number of threads of `transform`.
 
@@ -71,7 +56,6 @@ class Cross(FeatureMap):
     ----------
     kept_, left_, right_ : ndarray of int64
         The numbers of the columns.
-    left_map_, right_map_ : fitted FeatureMap or None
     n_features_in_ : int
 
     Notes
@@ -113,12 +97,10 @@ class Cross(FeatureMap):
     right: Columns
     _: KW_ONLY
     keep: Columns | None = None
-    left_map: Transformer | None = None
-    right_map: Transformer | None = None
     n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
-        """Find the columns, and fit the maps of the sides to rows X, (n_rows, n_features).
+        """Find the columns in rows X, (n_rows, n_features).
 
         Raises
         ------
@@ -149,13 +131,11 @@ class Cross(FeatureMap):
                 f"must not have columns of the right side, got {verbatim(repr(shown))} on both: "
                 "give keep a column that is its square",
             )
-        self.left_map_ = _fitted(self.left_map, "left_map", X, self.left_)
-        self.right_map_ = _fitted(self.right_map, "right_map", X, self.right_)
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
         return self
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> AnyArray:
-        """Return names such as ``"age × price"``; those of a map of a side are numbered.
+        """Return names such as ``"age × price"``.
 
         Parameters
         ----------
@@ -168,29 +148,19 @@ class Cross(FeatureMap):
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        left, right = (
-            names[columns] if one is None else one.get_feature_names_out()
-            for one, columns in ((self.left_map_, self.left_), (self.right_map_, self.right_))
-        )
+        left, right = names[self.left_], names[self.right_]
         products = [f"{u} × {v}" for u in left for v in right]
         return np.array([*names[self.kept_], *right, *products], dtype=object)
 
     def _sides(self) -> Sides:
-        n_right = len(self.right_) if self.right_map_ is None else self.right_map_._n_features_out
+        n_left, n_right = len(self.left_) + 1, len(self.right_)
         right = copy(self)  # the kept columns, and the right side times 1
-        right.left_, right.left_map_ = self.left_[:0], None
-        right._n_features_out = len(self.kept_) + int(n_right)
-        n_left = (self._n_features_out - len(self.kept_)) // int(n_right)
+        right.left_ = self.left_[:0]
+        right._n_features_out = len(self.kept_) + n_right
         columns = np.concatenate([self.kept_, self.left_, self.right_])
-        return Sides(self.left_, n_left, int(n_right), right, columns)
+        return Sides(self.left_, n_left, n_right, right, columns)
 
     def _terms(self, coef: Vector) -> Terms:
-        for side in _SIDES:
-            if (own := getattr(self, f"{side}_map_")) is not None:
-                raise ValueError(
-                    f"{side}_map is a {type(own).__name__}, and products with its features cannot "
-                    "be exported: fit without it"
-                )
         n_kept, n_columns = len(self.kept_), self.n_features_in_
         rows = coef[n_kept:].reshape(-1, len(self.right_))
         weights = np.zeros(n_columns)
@@ -200,31 +170,12 @@ class Cross(FeatureMap):
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         kind = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64
-        sides = (node_map_of(one, dtype) for one in (self.left_map_, self.right_map_))
-        columns = self.kept_, self.left_, self.right_
-        return kind.cross(self.n_features_in_, *columns, *sides)
+        return kind.cross(self.n_features_in_, self.kept_, self.left_, self.right_)
 
     @staticmethod
     def _check_sides(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
-        """Check the maps of the sides, and that all columns are those of the rows."""
+        """Check that all columns are those of the rows."""
         n_features = settings["fitted"]["n_features"]
-        widths = {}
-        for side in _SIDES:
-            columns = arrays[f"map_{side}"]
-            own = _of_side(arrays, side)
-            widths[side] = len(columns)
-            if (of_map := settings[f"{side}_map"]) is None:
-                require(not own, f"there are arrays of {side}_map, which is None")
-                continue
-            table = check_map(of_map)
-            require(of_map["kind"] in _OF_SIDES, f"{side}_map must not be a {of_map['kind']}")
-            inner = check_arrays(own, table.arrays)
-            table.relations(of_map, own, inner)
-            require(
-                inner["features"] == len(columns),
-                f"{side}_map is of {inner['features']} columns, but the side has {len(columns)}",
-            )
-            widths[side] = inner["outputs"]
         for name in ("map_kept", "map_left", "map_right"):
             columns = arrays[name]
             inside = ((columns >= 0) & (columns < n_features)).all()
@@ -232,9 +183,8 @@ class Cross(FeatureMap):
             require(len(np.unique(columns)) == len(columns), f"{name} must name a column once")
         both = np.isin(arrays["map_left"], arrays["map_right"]).any()
         require(not both, "map_left and map_right must not have a column on both sides")
-        n_left = widths["left"] + 1
         sizes["features"] = n_features
-        n_outputs = len(arrays["map_kept"]) + n_left * widths["right"]
+        n_outputs = sizes["n_kept"] + (sizes["left"] + 1) * sizes["right"]
         require(sizes.setdefault("outputs", n_outputs) == n_outputs, f"want {n_outputs} features")
 
     _in_file = Kind(
@@ -245,7 +195,6 @@ class Cross(FeatureMap):
             "map_right": Array(INT64, ("right",)),
         },
         _check_sides,
-        tuple(f"{side}." for side in _SIDES),
     )
 
     def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
@@ -253,63 +202,21 @@ class Cross(FeatureMap):
         settings = self.get_params(deep=False)
         for name in ("left", "right", "keep"):
             settings[name] = columns_in_file(settings[name], arrays.get(f"map_{name}", self.kept_))
-        for side in _SIDES:
-            own, described = describe_map(getattr(self, f"{side}_map_"))
-            arrays |= {f"{side}.{name}": array for name, array in own.items()}
-            settings[f"{side}_map"] = described
         return arrays, {**settings, "fitted": {"n_features": self.n_features_in_}}
 
     @classmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         fitted = settings.pop("fitted")
-        maps = {
-            side: restore_map(_of_side(arrays, side), settings.pop(f"{side}_map"))
-            for side in _SIDES
-        }
         self = cls(**settings)
         self.n_features_in_ = fitted["n_features"]
         self.kept_, self.left_, self.right_ = (
             arrays[name] for name in ("map_kept", "map_left", "map_right")
         )
-        self.left_map_, self.right_map_ = maps["left"], maps["right"]
-        self.left_map, self.right_map = (
-            None if found is None else clone(found) for found in maps.values()
-        )
         self._n_features_out = int(self._node_map(np.float64).n_outputs)
         return self
 
     def _same(self, other: Self) -> bool:
-        return (
-            all(
-                np.array_equal(getattr(self, name), getattr(other, name))
-                for name in ("kept_", "left_", "right_")
-            )
-            and same_map(self.left_map_, other.left_map_)
-            and same_map(self.right_map_, other.right_map_)
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("kept_", "left_", "right_")
         )
-
-
-def _of_side(arrays: Arrays, side: str) -> dict[str, AnyArray]:
-    """Return the arrays of the map of a side, by the names that its own file would give."""
-    return {
-        name.removeprefix(f"{side}."): array
-        for name, array in arrays.items()
-        if name.startswith(f"{side}.")
-    }
-
-
-def _fitted(feature_map: Any, parameter: str, X: Matrix, columns: Rows) -> Any:
-    """Return a clone of the map of a side that is fitted to its columns."""
-    if feature_map is None:
-        return None
-    kind = type(feature_map).__name__
-    if not is_known(feature_map) or kind not in _OF_SIDES:
-        raise ArgumentError(
-            parameter, f"must be one of {', '.join(_OF_SIDES)}, or None, got {verbatim(kind)}"
-        )
-    fitted = clone(feature_map).fit(X[:, columns])
-    if node_map_of(fitted, np.float64) is None:
-        raise ArgumentError(
-            parameter, f"must not have a Python callable, got {verbatim(repr(feature_map))}"
-        )
-    return fitted

@@ -373,8 +373,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     inputs = own.get("inputs")
     if inputs is not None and inputs not in LIST_KINDS:
         wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
-    inner = () if of_map is None else of_map.inner
-    sizes = check_arrays({n: a for n, a in arrays.items() if not n.startswith(inner)}, wanted)
+    sizes = check_arrays(arrays, wanted)
     if of_map is not None:
         of_map.relations(feature_map, arrays, sizes)
     elif "outputs" in sizes:

@@ -371,9 +371,9 @@ class _Prepared:
 def _attributes(feature_map: Transformer | None) -> dict[str, Any]:
     """Return all that a map was made from: its attributes, and those of maps within it."""
     own = dict(vars(feature_map))
-    for inner in ("feature_map", "left_map_", "right_map_"):  # after inputs, and of sides
-        if own.get(inner) is not None:
-            own |= {f"{inner}.{name}": value for name, value in _attributes(own[inner]).items()}
+    if own.get("feature_map") is not None:  # after inputs
+        inner = _attributes(own["feature_map"])
+        own |= {f"feature_map.{name}": value for name, value in inner.items()}
     return own
 
 
