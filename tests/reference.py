@@ -14,9 +14,9 @@ OMEGAS = {
 
 def pair_weights(y, v, omega, weighting="pairs", query_weight=1.0):
     """W of one query, (n, n), from a scalar function omega(a, b)."""
-    n = len(y)
-    W = np.array([[v[i] * v[j] * omega(y[i], y[j]) for j in range(n)] for i in range(n)])
-    W = W.reshape(n, n)
+    levels, at = np.unique(y, return_inverse=True)
+    of_levels = np.array([[omega(a, b) for b in levels] for a in levels])
+    W = np.outer(v, v) * of_levels.reshape(len(levels), len(levels))[np.ix_(at, at)]
     divisor = {"pairs": 1.0, "documents": v.sum(), "queries": W.sum() / 2}[weighting]
     return query_weight * W / divisor if divisor > 0 else 0 * W
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from pairgram import RankRLSCV, _core, make_ranking
 from parts.solvers import BandForm
+
+LIBRARIES = ThreadpoolController()  # looking for them takes milliseconds
 
 
 def folds_of(rng, order, largest):
@@ -32,7 +34,7 @@ def folds_of(rng, order, largest):
 )
 def test_folds_as_explicit_solutions(order, largest, n_alphas, n_threads, size, seed):
     # Waking other threads takes longer than small products.
-    with threadpool_limits(1, user_api="blas"):
+    with LIBRARIES.limit(limits=1, user_api="blas"):
         compare_with_explicit(order, largest, n_alphas, n_threads, size, seed)
 
 
