@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from .campaigns import BROKEN, CAMPAIGNS
+from .campaigns import BROKEN, CAMPAIGNS, TOGETHER
 from .runner import work
 
 MORE_MEMORY = 2 << 30  # bytes that a case may ask for beyond what the process has
@@ -28,4 +28,5 @@ if __name__ == "__main__":
     name, folder, seed, begin, end = sys.argv[1:]
     warnings.simplefilter("ignore")
     _limit_memory()
-    work({**CAMPAIGNS, BROKEN.name: BROKEN}[name], Path(folder), int(seed), int(begin), int(end))
+    known = {one.name: one for one in (*CAMPAIGNS.values(), BROKEN, TOGETHER)}
+    work(known[name], Path(folder), int(seed), int(begin), int(end))

@@ -22,7 +22,7 @@ __all__ = ["FAILURES", "Campaign", "Report", "run", "table", "work"]
 
 # Outcomes that must not be; every other name is an outcome that may be, and is counted.
 FAILURES = ("crash", "hang", "silent loss", "undocumented error")
-PER_CHILD = 1000  # cases; a child that has had many is replaced
+PER_CHILD = 1200  # cases; a child that has had many is replaced
 START = 300.0  # seconds that a child may take to import and to make what all cases share
 
 # What a case returns: its outcome, and what it was for a report of failures.
