@@ -34,6 +34,7 @@ from pairgram import (
 )
 
 NAMES = ["title bm25", 'the "price"', "größe", "a", "b", "c", "d`e", "f"]
+SOME = slice(400)  # rows: engines that Python follows take long
 VESPA = [f"attribute(f{j})" for j in range(8)]
 
 
@@ -119,11 +120,11 @@ def test_every_model_in_every_engine(data, name, engine):
         with pytest.raises(ValueError, match=r"take|fit|normalizers"):
             ENGINES[engine](model)
         return
-    parity = export.verify(ENGINES[engine](model), model, X, qid)
+    parity = export.verify(ENGINES[engine](model), model, X[SOME], qid[SOME])
     linear = engines is LINEAR
     assert parity.max_error <= (1e-5 if linear else 1e-3) * parity.spread
     assert parity.max_error <= parity.bound
-    assert parity.n_queries == 100
+    assert parity.n_queries == 40
     assert parity.n_reordered == 0
     if engine in ("sql", "python"):
         assert parity.max_error <= 1e-10 * parity.spread
@@ -187,9 +188,9 @@ def test_pipelines(data, name):
     engines = (
         PIECEWISE if name in ("clip", "maxabs clip", "quantiles of scaled columns") else LINEAR
     )
-    outside = np.vstack([X, 3 * X])
+    outside = np.vstack([X[SOME], 3 * X[SOME]])
     for engine in sorted(engines):
-        parity = export.verify(ENGINES[engine](model), model, outside, np.tile(qid, 2))
+        parity = export.verify(ENGINES[engine](model), model, outside, np.tile(qid[SOME], 2))
         assert parity.max_error <= 1e-4 * parity.spread
         assert parity.n_reordered == 0
 
@@ -390,7 +391,7 @@ def test_missing_values_are_filled_in(data, missing, inputs):
         (export.to_sql(model, features=NAMES, dialect="sqlite"), 1e-12),
         (export.to_python(model, features=NAMES), 1e-12),
     ):
-        found = export.verify(exported, model, X, qid)
+        found = export.verify(exported, model, X[SOME], qid[SOME])
         assert found.n_reordered == 0 and found.max_error <= share * found.spread
     # Where fields have the default values that the export tells, search engines agree as well.
     filled = np.where(np.isnan(X), model.fill_values_, X)
