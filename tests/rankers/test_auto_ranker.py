@@ -31,6 +31,17 @@ def linear():
     return X, y, qid, AutoRanker(time_budget=None).fit(X, y, qid=qid)
 
 
+@pytest.fixture
+def columns_alone(monkeypatch):
+    """Try no features and no kernels, which take most of the time."""
+    every = auto_ranker.trials
+    monkeypatch.setattr(
+        auto_ranker,
+        "trials",
+        lambda *given: [one for one in every(*given) if one.features == "columns"],
+    )
+
+
 def test_a_linear_model_of_linear_data_wins(linear):
     model = linear[-1]
     assert model.best_estimator_.kernel is None
@@ -105,6 +116,7 @@ def _means(X, y, qid, table, **settings):
     )
 
 
+@pytest.mark.usefixtures("columns_alone")
 @pytest.mark.parametrize("settings", [{}, {"cv": 3}])
 def test_linear_models_that_cannot_be_told_apart_are_averaged(settings):
     X, y, qid = _made(seed=1)
@@ -126,6 +138,7 @@ def test_linear_models_that_cannot_be_told_apart_are_averaged(settings):
     assert np.ptp(total) < 1e-9 * abs(model.predict(X)).max()
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_weights_and_a_validation_set_of_a_mean():
     weights = np.ones(len(y))
     weights[qid == 3] = 0
@@ -213,6 +226,7 @@ def test_features_must_lead_by_a_standard_error(linear):
     assert table["outcome"][best if before is None else before] == "best"
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_standard_errors_have_the_weights_of_queries(linear):
     X, y, qid, _ = linear
     weights = np.random.default_rng(0).uniform(0.1, 3, 40)
@@ -341,6 +355,7 @@ def test_time_without_gain_is_bounded_by_that_of_linear_models(set_limits):
     assert set(model.trials_["outcome"][np.logical_not(linear)]) == {"no gain"}
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_a_trial_that_fails_is_told_and_left_out(monkeypatch):
     fit = RankRLSCV.fit
 
@@ -376,6 +391,7 @@ def test_splits_and_metrics(cv, scoring):
     assert model.trials_["score"][0] == pytest.approx(alone.best_score_, abs=1e-12)
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_offsets_are_added():
     offset = 2.0 * X[:, 0]
     model = AutoRanker(None).fit(X, y, qid=qid, offset=offset)
@@ -423,6 +439,7 @@ def test_lines_tell_what_is_tried_and_what_is_not(capsys, set_limits):
     assert capsys.readouterr().err.startswith("columns, with_ties, label: takes about ")
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_a_mean_that_would_run_over_is_stopped(monkeypatch):
     def late(*given):
         raise TimeoutError
@@ -434,6 +451,7 @@ def test_a_mean_that_would_run_over_is_stopped(monkeypatch):
     assert (table["outcome"] == "best").sum() == 1
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_wide_sparse_rows_have_the_same_folds_in_all_trials(set_limits):
     rng = np.random.default_rng(0)
     X, y, qid = _made(interaction=2.0, seed=1)
@@ -455,6 +473,7 @@ def log():
     return X[drawn.row], drawn.click, drawn.impression, drawn.propensity
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_clicks_are_judged_by_propensities(log):
     X, clicks, lists, propensity = log
     told = {"qid": lists, "propensity": propensity}
@@ -476,6 +495,7 @@ def test_clicks_are_judged_by_propensities(log):
     assert abs(biased["ips_dcg@10"] - model.best_score_) > 0.01
 
 
+@pytest.mark.usefixtures("columns_alone")
 def test_clicks_of_a_validation_set(log):
     X, clicks, lists, propensity = log
     first = lists < np.median(lists)
