@@ -70,7 +70,7 @@ def data():
     return pg.make_ranking(25, (1, 20), 5, random_state=0)
 
 
-@parametrize_with_checks([*MAPS, pg.Nystroem("minmax", n_components=20, random_state=0)])
+@parametrize_with_checks([*MAPS[2:4], *MAPS[-3:], pg.Nystroem("minmax", n_components=20)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from axes import every
 from pairgram import RankRLS, kernel_matrix, load_model, make_ranking
@@ -45,6 +45,7 @@ def small_tiles(set_limits):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5)),

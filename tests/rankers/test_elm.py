@@ -110,7 +110,7 @@ def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
     ],
     ids=str,
 )
-@drawn(5, pairs=[None, "with_ties", "without_ties"], cv=["queries", "folds", "validation"])
+@drawn(3, pairs=[None, "with_ties", "without_ties"], cv=["queries", "folds", "validation"])
 def test_searches_score_what_refits_score(pairs, options, cv):
     """Every C, held out by leave-query-out, folds of queries and a validation set."""
     X, y, qid = pg.make_ranking(8, 5, n_features=4, random_state=0)

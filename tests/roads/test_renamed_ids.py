@@ -208,7 +208,7 @@ HASHED = ("times of numpy", "durations of numpy", "timestamps")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(renaming=st.sampled_from(list(RENAMINGS)), container=st.sampled_from([None, *CONTAINERS]))
 def test_renaming_ids_changes_nothing(name, renaming, container):
     time = np.datetime64(0, "ms")
@@ -219,7 +219,7 @@ def test_renaming_ids_changes_nothing(name, renaming, container):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(st.sampled_from(["list", "array", "series"]), st.sampled_from(list(MISSING)))
 def test_missing_ids_are_refused(name, container, missing):
     ids = [f"q{k}" for k in QUERY]
@@ -240,7 +240,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("name", OF_ARRAYS)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(column=st.sampled_from(list(COLUMNS)))
 def test_missing_ids_in_columns_are_refused(name, column):
     ids = [2**60 + int(k) for k in QUERY]

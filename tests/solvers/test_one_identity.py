@@ -74,7 +74,7 @@ def test_queries_that_are_held_out(pairs, units, kind, v):
         np.testing.assert_allclose(search.held_out_[own], expected, rtol=1e-7, atol=1e-9)
 
 
-@every(kind=["columns", "rbf"], v=[np.ones(36), V])
+@pytest.mark.parametrize(("kind", "v"), [("columns", V), ("rbf", np.ones(36))])
 def test_rows_and_pairs_that_are_held_out(kind, v):
     kernel = {} if kind == "columns" else {"kernel": "rbf", "gamma": 0.1}
     rows = pg.RankRLSCV([ALPHA], **kernel).fit(X, Y, sample_weight=v)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from pairgram import QueryKFold, RankRLSCV, kernel_matrix
@@ -18,6 +18,7 @@ def one_query(rng, n, weights):
     return Problem(X, y, np.zeros(n, int), v, None)
 
 
+@hypothesis_settings(max_examples=30)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(9, 40),
@@ -50,6 +51,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
 
 
 @pytest.mark.usefixtures("decomposition")
+@hypothesis_settings(max_examples=20)
 @given(
     problem=problems(min_queries=3),
     pairs=st.sampled_from(PAIRS),
