@@ -238,7 +238,7 @@ def test_a_null_character_ends_no_line(tmp_path):
 
 
 WORDS = st.one_of(
-    st.text(max_size=6),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
     st.text('#\ufeffBZh\x85\u2028\u00a0\x1c\x00\x7f 1{":', max_size=12),
     st.sampled_from(["", "#", "#shoes", "\ufeffa", "BZh9", "\ud800", 'abcdefgh{"', " a", "a\n"]),
     st.integers(),
