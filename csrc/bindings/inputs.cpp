@@ -4,8 +4,8 @@
 
 #include "bindings/bindings.hpp"
 #include "features/column_statistics.hpp"
-#include "features/gaps.hpp"
 #include "features/input_columns.hpp"
+#include "features/interleaved_columns.hpp"
 #include "features/list_columns.hpp"
 
 namespace pairgram {
@@ -82,29 +82,6 @@ array<double> order_statistics_of(const array<T>& X, const array<std::int64_t>& 
     return out;
 }
 
-// X with fill in the place of NaN.
-template <class T>
-array<T> filled(const array<T>& X, const array<T>& fill, int n_threads) {
-    check_matrix(X);
-    check_one_per("fill must be (n_columns,)", fill, X.shape(1));
-    array<T> out({X.shape(0), X.shape(1)});
-    unlocked_for(X.size(), fill_gaps<T>, X.shape(0), X.shape(1), pointer(X), pointer(fill),
-                 writable(out), n_threads);
-    return out;
-}
-
-// The medians of the values that are not NaN, (n_columns,); NaN without any.
-template <class T>
-array<double> known_medians_of(const array<T>& X, const optional_array<double>& weights,
-                               int n_threads) {
-    check_matrix(X);
-    check_one_per("weights must be (n_rows,)", weights, X.shape(0));
-    array<double> out(X.shape(1));
-    unlocked_for(X.size(), find_known_medians<T>, X.shape(0), X.shape(1), pointer(X),
-                 pointer(weights), writable(out), n_threads);
-    return out;
-}
-
 // The columns of lists, (n_rows, n_columns).
 template <class T>
 array<T> list_columns_of(const std::string& kind, bool keeps_inputs, const array<T>& X,
@@ -121,20 +98,6 @@ array<T> list_columns_of(const std::string& kind, bool keeps_inputs, const array
     array<T> out({n, py::ssize_t{columns.n_columns(d)}});
     unlocked_for(X.size(), make_list_columns<T>, columns, lists, d, pointer(X), writable(out),
                  n_threads);
-    return out;
-}
-
-// The weights and the sums of differences from the pivot, (2, n_columns).
-template <class T>
-array<double> known_sums_of(const array<T>& X, const array<double>& pivot,
-                            const optional_array<double>& weights, int n_threads) {
-    check_matrix(X);
-    const auto n = X.shape(0), d = X.shape(1);
-    check_one_per("pivot must be (n_columns,)", pivot, d);
-    check_one_per("weights must be (n_rows,)", weights, n);
-    array<double> out({py::ssize_t{2}, d});
-    unlocked_for(X.size(), find_known_sums<T>, n, d, pointer(X), pointer(weights), pointer(pivot),
-                 writable(out), n_threads);
     return out;
 }
 
@@ -163,11 +126,8 @@ template <class T>
 void bind_statistics(py::module_& m) {
     m.def("list_columns", &list_columns_of<T>, "kind"_a, "keeps_inputs"_a, "X"_a, "offsets"_a,
           "order"_a, "n_threads"_a);
-    m.def("known_sums", &known_sums_of<T>, "X"_a, "pivot"_a, "weights"_a, "n_threads"_a);
     m.def("column_moments", &moments_of<T>, "X"_a, "weights"_a, "n_threads"_a);
     m.def("order_statistics", &order_statistics_of<T>, "X"_a, "ranks"_a, "n_threads"_a);
-    m.def("fill_gaps", &filled<T>, "X"_a, "fill"_a, "n_threads"_a);
-    m.def("known_medians", &known_medians_of<T>, "X"_a, "weights"_a, "n_threads"_a);
     m.def("interleave_columns", &interleaved<T>, "columns"_a, "fill"_a, "n_threads"_a);
 }
 

@@ -33,16 +33,6 @@ def column_moments(
 def order_statistics(
     X: NDArray[_T], ranks: NDArray[np.int64], n_threads: int
 ) -> NDArray[np.float64]: ...  # (n_columns, n_ranks)
-def fill_gaps(X: NDArray[_T], fill: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
-def known_sums(
-    X: NDArray[_T],
-    pivot: NDArray[np.float64],
-    weights: NDArray[np.float64] | None,
-    n_threads: int,
-) -> NDArray[np.float64]: ...  # (2, n_columns): weights, and sums of differences from the pivot
-def known_medians(
-    X: NDArray[_T], weights: NDArray[np.float64] | None, n_threads: int
-) -> NDArray[np.float64]: ...  # (n_columns,), NaN for columns without a value
 def list_columns(
     kind: str,
     keeps_inputs: bool,

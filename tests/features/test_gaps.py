@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import pairgram._core as _core
-from parts.features import fill_values, filled
+from parts.features import fill_values, filled, known_medians
 
 DTYPES = (np.float64, np.float32)
 
@@ -38,15 +37,15 @@ def matrices(draw):
 
 
 @settings(max_examples=150, deadline=None)
-@given(matrices(), st.sampled_from(DTYPES), st.sampled_from([1, 3]))
-def test_medians_follow_their_definition(drawn, dtype, n_threads):
+@given(matrices(), st.sampled_from(DTYPES))
+def test_medians_follow_their_definition(drawn, dtype):
     X, weights = drawn
     X = X.astype(dtype)
     want = [slow_median(column, weights) for column in X.T.astype(np.float64)]
-    found = _core.known_medians(X, weights, n_threads)
+    found = known_medians(X, weights)
     np.testing.assert_allclose(found, want, rtol=1e-15)
     if (weights == 1).all():
-        np.testing.assert_array_equal(_core.known_medians(X, None, n_threads), found)
+        np.testing.assert_array_equal(known_medians(X, None), found)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -58,14 +57,14 @@ def test_medians_of_many_rows(dtype):
     X[:, 5] = np.exp(20 * X[:, 5])
     X[rng.random(X.shape) < 0.2] = np.nan
     np.testing.assert_allclose(
-        _core.known_medians(X, None, 2), np.nanmedian(X.astype(np.float64), axis=0), rtol=1e-15
+        known_medians(X, None), np.nanmedian(X.astype(np.float64), axis=0), rtol=1e-15
     )
     weights = rng.integers(0, 3, len(X)) * 1.0
     repeated = np.repeat(X.astype(np.float64), weights.astype(int), axis=0)
-    found = _core.known_medians(X, weights, 2)
+    found = known_medians(X, weights)
     np.testing.assert_allclose(found, np.nanmedian(repeated, axis=0), rtol=1e-15)
     # The weights' own size says nothing, and their rounding chooses no other value.
-    np.testing.assert_array_equal(_core.known_medians(X, 0.1 * weights, 2), found)
+    np.testing.assert_array_equal(known_medians(X, 0.1 * weights), found)
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,19 +74,9 @@ def test_rows_are_filled(drawn, dtype, order):
     fill = np.arange(X.shape[1]) + 0.25
     own = np.repeat(X, 2, axis=0)[::2] if order == "strided" else np.asarray(X, order=order)
     before = own.copy()
-    np.testing.assert_array_equal(filled(own, fill, 2), np.where(np.isnan(X), fill, X))
+    np.testing.assert_array_equal(filled(own, fill), np.where(np.isnan(X), fill, X))
     assert filled(own, fill).dtype == dtype
     np.testing.assert_array_equal(own, before)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_many_rows_are_filled_in_parts(dtype):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 3)).astype(dtype)
-    X[rng.random(X.shape) < 0.2] = np.nan
-    fill = np.array([1.0, 2.0, 3.0])
-    for n_threads in (1, 2):
-        np.testing.assert_array_equal(filled(X, fill, n_threads), np.where(np.isnan(X), fill, X))
 
 
 def test_rows_without_gaps_are_not_copied():

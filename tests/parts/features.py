@@ -2,7 +2,7 @@
 
 from pairgram.features import base, kernels, nystroem, random_nodes
 from pairgram.features.base import describe_map, node_map_of, same_map
-from pairgram.features.gaps import fill_values, filled
+from pairgram.features.gaps import fill_values, filled, known_medians
 from pairgram.features.inputs import fit_inputs
 from pairgram.features.kernel_map import KernelMap
 from pairgram.features.kernel_values import kernel_nodes
@@ -18,6 +18,7 @@ __all__ = [
     "kernel_nodes",
     "kernel_of",
     "kernels",
+    "known_medians",
     "node_map_of",
     "nystroem",
     "random_nodes",

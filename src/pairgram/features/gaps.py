@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-import pairgram._core as _core
 from pairgram._support.arrays import block_rows, blocks, real_array
 from pairgram._support.checks import (
     AnyArray,
@@ -18,9 +17,14 @@ from pairgram._support.checks import (
     require_finite,
     verbatim,
 )
-from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import Missing
 from pairgram._support.row_warnings import warn_of_empty_columns
+
+# Columns whose medians are found are copied so many at a time: they share cache lines.
+COLUMNS_AT_ONCE = 16
+EQUAL_SHARE = 1e-12  # of all weight
+# Rows of which sums are made at a time, in cache.
+ROWS_AT_ONCE = 256
 
 
 def refuse_sparse() -> None:
@@ -30,13 +34,7 @@ def refuse_sparse() -> None:
     )
 
 
-def has_gaps(X: AnyArray) -> bool:
-    """Tell whether dense rows have a missing value."""
-    size = block_rows(X.shape[1], X.dtype)
-    return any(bool(np.isnan(X[rows]).any()) for rows in blocks(len(X), size))
-
-
-def filled(X: Any, fill: Vector | None, n_threads: int | None = None) -> Any:
+def filled(X: Any, fill: Vector | None) -> Any:
     """Return rows with what takes the place of missing values; X itself if there are none.
 
     Parameters
@@ -45,17 +43,19 @@ def filled(X: Any, fill: Vector | None, n_threads: int | None = None) -> Any:
         Sparse rows are returned as they are.
     fill : ndarray of shape (n_features,), or None
         With None, X is returned.
-    n_threads : int or None
     """
-    if fill is None or scipy.sparse.issparse(X) or not has_gaps(X):
+    if fill is None or scipy.sparse.issparse(X):
         return X
-    rows = np.require(X, None, ["C", "A"])
-    return _core.fill_gaps(rows, fill.astype(X.dtype), resolve_n_threads(n_threads))
+    rows, fill = X, fill.astype(X.dtype)
+    for part in blocks(len(X), block_rows(X.shape[1], X.dtype)):
+        gaps = np.isnan(X[part])
+        if gaps.any():
+            rows = np.array(X, order="C") if rows is X else rows
+            np.copyto(rows[part], fill, where=gaps)
+    return rows
 
 
-def known_means(
-    X: AnyArray, weights: Vector | None, n_threads: int | None = None
-) -> tuple[Vector, Vector]:
+def known_means(X: AnyArray, weights: Vector | None) -> tuple[Vector, Vector]:
     """Return the weight of the rows that have a value, and their mean, for every column.
 
     The mean of a column without values is 0. That of equal values is this value: sums are of
@@ -76,13 +76,49 @@ def known_means(
         pivot[at] = part[known[:, at].argmax(axis=0), at]
         unknown[at] = False
         begin, size = begin + size, 2 * size
-    threads = resolve_n_threads(n_threads)
+    sums = np.zeros((2, n_features))
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = _core.known_sums(X, pivot, weights, threads)
+        for rows in blocks(n_rows, ROWS_AT_ONCE):
+            x = X[rows]
+            known = x == x
+            differences = x - pivot
+            if weights is not None:
+                known &= weights[rows, None] > 0
+                differences *= weights[rows, None]
+            np.copyto(differences, 0.0, where=~known)
+            v = np.ones(len(x)) if weights is None else weights[rows]
+            sums += np.einsum("i,ij->j", v, known), differences.sum(axis=0)
         means = np.divide(sums[1], sums[0], out=np.zeros(n_features), where=sums[0] > 0)
         means[sums[0] > 0] += pivot[sums[0] > 0]
     _require_finite(np.where(np.isnan(means), np.inf, means), X)
     return sums[0], means
+
+
+def known_medians(X: AnyArray, weights: Vector | None) -> Vector:
+    """Return the medians of the columns over the rows that have a value and count, NaN without.
+
+    A median is the middle of two values: the least up to which the values have half of the weight,
+    and the least up to which they have more. A row of weight 2 is as two rows. Sums of weights that
+    differ by less than 1e-12 of all weight are equal, so that rounding chooses no value.
+    """
+    medians = np.full(X.shape[1], np.nan)
+    counts = slice(None) if weights is None else weights > 0
+    for first in range(0, len(medians), COLUMNS_AT_ONCE):
+        for j, column in enumerate(X[counts, first : first + COLUMNS_AT_ONCE].T.copy(), first):
+            known = ~np.isnan(column)
+            values, n = column[known].astype(np.float64), np.count_nonzero(known)
+            if not n:
+                continue
+            if weights is None:
+                low, high = np.partition(values, [(n - 1) // 2, n // 2])[[(n - 1) // 2, n // 2]]
+            else:
+                order = np.argsort(values, kind="stable")
+                upto = np.cumsum(weights[counts][known][order])
+                least = upto.searchsorted(upto[-1] * (0.5 - EQUAL_SHARE))
+                above = upto.searchsorted(upto[-1] * (0.5 + EQUAL_SHARE), side="right")
+                low, high = values[order[[least, above]]]
+            medians[j] = low if low == high else low / 2 + high / 2
+    return medians
 
 
 def _require_finite(fill: Vector, X: AnyArray) -> None:
@@ -108,7 +144,6 @@ def fill_values(
     X: AnyArray,
     weights: Vector | None,
     names: Any = None,
-    n_threads: int | None = None,
 ) -> Vector:
     """Return what takes the place of missing values of dense rows, (n_features,).
 
@@ -120,7 +155,6 @@ def fill_values(
         How often a row counts. A row of weight 0 does not.
     names : sequence or None
         The names of the columns, for a warning.
-    n_threads : int or None
 
     Raises
     ------
@@ -130,10 +164,10 @@ def fill_values(
     if missing == "zero":
         return np.zeros(X.shape[1])
     if missing == "mean":
-        weight, fill = known_means(X, weights, n_threads)
+        weight, fill = known_means(X, weights)
         fill = np.where(weight > 0, fill, np.nan)
     else:
-        fill = _core.known_medians(X, weights, resolve_n_threads(n_threads))
+        fill = known_medians(X, weights)
         _require_finite(fill, X)
     return without_unknown(fill, missing, names)
 

@@ -233,7 +233,7 @@ class Preparation:
         if scipy.sparse.issparse(data.X):
             refuse_sparse()
         weights = None if self.missing == "zero" else _weights_of(data)
-        return fill_values(self.missing, data.X, weights, data.names, self.n_threads)
+        return fill_values(self.missing, data.X, weights, data.names)
 
     def refuse_inputs(self, kind: str | None) -> None:
         """Raise a ValueError if the kernel takes X as it is."""
@@ -533,7 +533,7 @@ class GivenArrays:
         self.fill: Vector | None = None
         if preparation.missing is not None:
             self.fill = preparation.fill(self.data)
-            whole = filled(self.data.X, self.fill, preparation.n_threads)
+            whole = filled(self.data.X, self.fill)
             self.data = replace(self.data, X=whole)
         self._is_scored = not preparation.is_one or (
             preparation.kernel is None and preparation.no_columns != ""

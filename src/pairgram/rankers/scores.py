@@ -258,7 +258,7 @@ def rows_to_score(model: BaseEstimator, X: Any) -> Any:
 
     CSR rows are taken as they are.
     """
-    return filled(checked_rows(model, X), model.fill_values_, model.n_threads)
+    return filled(checked_rows(model, X), model.fill_values_)
 
 
 def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:

@@ -305,7 +305,7 @@ class Pairgram:
         self._require_names(names)
         data = RankingData.make(X, y, qid=qid, group=group, **others)
         fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
-        data = replace(data, X=filled(data.X, fill, self.n_threads))
+        data = replace(data, X=filled(data.X, fill))
         ids = self._ids_with(data)
         with naming_not_finite(names):
             started = replace(before, names=names, fill=fill)
