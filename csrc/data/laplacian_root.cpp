@@ -159,13 +159,19 @@ void apply_root(const ranking_problem& problem, bool adjoint, const vector_view&
             if (n == 0) continue;
             check_interrupt();
             const auto begin = rows.begin(q);
+            const auto& plan = plans[q];
+            if (!adjoint && !rows.order && vectors.vector_stride == 1) {
+                apply_root(plan, problem.rule.kind, n_vectors,
+                           vectors.data + begin * vectors.entry_stride + first,
+                           vectors.entry_stride, w.sums);
+                continue;
+            }
             const auto row = [&](std::ptrdiff_t i) { return rows.row(begin + i); };
             w.strip.resize(n * n_vectors);
             for_each_entry(vectors, first, n, n_vectors, row,
                            [&](const double* from, std::ptrdiff_t at, std::ptrdiff_t length) {
                                std::copy_n(from, length, w.strip.data() + at);
                            });
-            const auto& plan = plans[q];
             if (adjoint)
                 transform_adjoint(plan, problem.rule.kind, n_vectors, w);
             else

@@ -227,8 +227,9 @@ const double* unit_models::without_rows(const ridge_path& path, const path_model
                                         std::ptrdiff_t n, const double* lost) {
     lost_ = lost;
     const auto rank = path.rank, stride = models.stride;
-    // The flops of a few iterations; those of few rows are solved by fewer.
-    if (rank * (n + 16 * stride) < std::min(few_rows, n) * n * stride) {
+    // The flops of a few iterations, of which few rows take fewer; sums take as long as three
+    // times.
+    if (rank * (3 * n + 16 * stride) < std::min(few_rows, n) * n * stride) {
         make_sums(path, n);
         return without_sums(path, models);
     }

@@ -89,23 +89,25 @@ def units_of_lists(
     labelled: RankingData,
     settings: PairSettings,
     folds: Queries,
-    rows_in_basis: Callable[[Rows, RankingData], tuple[Vector, Vector | float]],
+    rank: int,
+    rows_in_basis: Callable[[Rows | slice, RankingData, Vector], Vector | float],
     n_threads: int | None,
 ) -> Iterator[Units]:
     """List folds of whole lists: without one, its block of the half-Laplacian is lost.
 
-    `rows_in_basis` returns rows z in the basis, and what is the same for all rows of a list.
+    `rows_in_basis` writes rows z in the basis, (n_rows, rank), to an array, and returns what is the
+    same for all rows of a list.
     """
     order = np.arange(len(data.y)) if folds.order is None else folds.order
     for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
         offsets = folds.offsets[first : last + 1]
-        rows = order[offsets[0] : offsets[-1]]
-        block = labelled.take(as_slice(rows))
-        z, levels = rows_in_basis(rows, block)
-        lost = np.column_stack([z, block.target(settings)])
+        rows = as_slice(order[offsets[0] : offsets[-1]])
+        block, lost = labelled.take(rows), np.empty((offsets[-1] - offsets[0], rank + 1))
+        levels = rows_in_basis(rows, block, lost[:, :-1])
+        scored = lost[:, :-1] + levels
+        lost[:, -1] = block.target(settings)
         apply_half_laplacian(block.problem(settings), lost, n_threads=n_threads)
-        z += levels
-        yield Units(rows, offsets - offsets[0], lost, z)
+        yield Units(rows, offsets - offsets[0], lost, scored)
 
 
 def units_of_items(
@@ -301,10 +303,10 @@ def lists_out(
         if found is not None:
             return found, np.zeros(n_rows)
 
-    def rows_in_basis(rows: Rows, block: RankingData) -> tuple[Vector, float]:
+    def rows_in_basis(part: Rows | slice, block: RankingData, out: Vector) -> float:
         # z = K basis follows from L z = basis Λ. K is needed only for one row of each query, and
         # for rows with little or no weight or pairs.
-        problem = block.problem(settings)
+        rows, problem = np.arange(n_rows)[part], block.problem(settings)
         pivots = _core.laplacian_pivots(problem, largest=largest)
         pivots = rows[pivots == np.arange(len(rows))]
         known = np.zeros((len(pivots), len(ridge.eigen.eigenvalues)))
@@ -312,9 +314,11 @@ def lists_out(
             known[:] = data.features(pivots) @ ridge.eigen.basis
         z, threads = ridge.rows_of_laplacian(rows), resolve_n_threads(n_threads)
         _core.solve_laplacian(problem, z, known, largest=largest, n_threads=threads)
-        return z, 0.0
+        out[:] = z
+        return 0.0
 
-    units = units_of_lists(data, labelled, settings, folds, rows_in_basis, n_threads)
+    rank = len(ridge.eigen.eigenvalues)
+    units = units_of_lists(data, labelled, settings, folds, rank, rows_in_basis, n_threads)
     return hold_out(ridge.eigen, alphas, units, n_rows, n_threads)
 
 
@@ -339,23 +343,26 @@ def _queries_out(
         elif factors is not None:
             made, basis = replace(data, feature_map=None), factors[:, None] * basis
 
-    def in_basis(X: Vector) -> Vector:
+    def in_basis(X: Vector, out: Vector | None = None) -> Vector:
         with single_threaded_blas:
-            return np.asarray(X @ basis)
+            return np.asarray(np.matmul(X, basis, out=out))
 
-    def rows_in_basis(rows: Rows, block: RankingData) -> tuple[Vector, Vector | float]:
+    def rows_in_basis(rows: Rows | slice, block: RankingData, out: Vector) -> Vector | float:
         X = dense(block.features()).astype(np.float64, copy=False)
         if settings.pairs is None:
-            return in_basis(X), 0.0
+            in_basis(X, out)
+            return 0.0
         place = block.queries.index()
         first = np.empty(block.queries.n_queries, dtype=np.int64)
         first[place] = first_rows(block.queries)
         pivots = X[first]
-        differences = pivots[place]
+        differences = pivots.take(place, axis=0)
         np.subtract(X, differences, out=differences)
-        return in_basis(differences), in_basis(pivots)[place]
+        in_basis(differences, out)
+        return in_basis(pivots).take(place, axis=0)
 
-    units = units_of_lists(made, made, settings, folds, rows_in_basis, n_threads)
+    rank = basis.shape[1]
+    units = units_of_lists(made, made, settings, folds, rank, rows_in_basis, n_threads)
     return hold_out(eigen, alphas, units, len(data.y), n_threads)
 
 
