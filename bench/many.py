@@ -21,7 +21,7 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from common import interleaved, markdown_table, print_tables
-from pairgram import PairwiseELM, RankRLS, RankRLSCV, fit_many
+from pairgram import PairwiseELM, RankRLS, RankRLSCV, RankSVM, RankSVMCV, fit_many
 
 # Data sets, rows of each, features.
 SHAPES = (
@@ -170,35 +170,40 @@ def table_others(options: Options) -> Iterator[str]:
         return np.linalg.solve(n * Z.T @ Z + np.eye(50), n * Z.T @ (Y - Y.mean(axis=0))).T
 
     near(fit_many(model, X, Y).coef_, by_numpy())
-    n_sets = options.number(200)
-    searched = [(*one, np.arange(80) // 8) for one in zip(*make_sets(n_sets, 80, 20), strict=True)]
-    of_nodes = list(zip(*make_sets(n_sets, 40, 20), strict=True))
-    search = RankRLSCV(n_threads=1)
-    nodes = PairwiseELM(n_nodes=50, random_state=0, n_threads=1)
-    (one,), (labels,) = make_sets(1, 30, 20)
-    near(model.fit(one, labels).coef_, by_hand(one, labels))
-    ways: Ways = {
+    ways: dict[str, tuple[Callable[[], Any], int]] = {
         f"{n_targets:,} targets of 1,000 × 50, `fit_many`": (
             lambda: fit_many(model, X, Y),
             n_targets,
         ),
         f"{n_targets:,} targets of 1,000 × 50, NumPy at once": (by_numpy, n_targets),
-        f"`RankRLSCV`, {n_sets} × (80 × 20, 10 queries), `fit_many`": (
-            lambda: fit_many(search, searched),
-            n_sets,
-        ),
-        f"`RankRLSCV`, {n_sets} × (80 × 20, 10 queries), a loop": (
-            lambda: [search.fit(X, y, qid=qid) for X, y, qid in searched],
-            n_sets,
-        ),
-        f"`PairwiseELM`, 50 nodes, {n_sets} × (40 × 20), `fit_many`": (
-            lambda: fit_many(nodes, of_nodes),
-            n_sets,
-        ),
-        f"`PairwiseELM`, 50 nodes, {n_sets} × (40 × 20), a loop": (
-            lambda: [nodes.fit(X, y) for X, y in of_nodes],
-            n_sets,
-        ),
+    }
+    n_sets = options.number(200)
+    lists = [(*one, np.arange(80) // 8) for one in zip(*make_sets(n_sets, 80, 20), strict=True)]
+    single = [(*one, None) for one in zip(*make_sets(n_sets, 40, 20), strict=True)]
+    for what, estimator, sets in (
+        ("`RankRLSCV`, every query held out", RankRLSCV(), lists),
+        ("`RankRLSCV(cv=5)`", RankRLSCV(cv=5), lists),
+        ("`RankSVMCV`, 11 values of C, 5 folds", RankSVMCV(), lists),
+        ("`RankSVM`", RankSVM(), single),
+        ("`PairwiseELM`, 50 nodes", PairwiseELM(n_nodes=50, random_state=0), single),
+    ):
+        estimator.set_params(n_threads=1)
+        size = "80 × 20, 10 queries" if sets is lists else "40 × 20"
+
+        def loop(one: Any = estimator, given: Any = sets) -> None:
+            for rows, of_rows, qid in given:
+                one.fit(rows, of_rows, qid=qid)
+
+        ways |= {
+            f"{what}: {n_sets} × ({size}), `fit_many`": (
+                functools.partial(fit_many, estimator, sets),
+                n_sets,
+            ),
+            f"{what}: a loop": (loop, n_sets),
+        }
+    (one,), (labels,) = make_sets(1, 30, 20)
+    near(model.fit(one, labels).coef_, by_hand(one, labels))
+    ways |= {
         "`RankRLS().fit`, 30 × 20": (lambda: [model.fit(one, labels) for _ in range(99)], 99),
         "NumPy by hand, 30 × 20": (lambda: [by_hand(one, labels) for _ in range(99)], 99),
     }
