@@ -7,9 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pairgram
 from pairgram import (
-    ELMRankCV,
     Nystroem,
-    PairwiseELM,
     RandomNodes,
     RankRLS,
     RankRLSCV,
@@ -52,10 +50,7 @@ def test_all_estimators_are_checked():
         RankRLS(pairs=None, form="dual"),
         RankRLS(inputs="standard", kernel="minmax"),
         RankRLS(missing="median", inputs="raw+quantile"),
-        RankRLSCV(inputs=[None, "standard"]),
         RankRLSCV(kernel="laplacian", missing="zero", pairs=["with_ties", "without_ties"]),
-        PairwiseELM(kernel="rbf"),
-        ELMRankCV([0.1], [2.0, 1024.0], n_nodes=10, cv=3, pairs="without_ties"),
         RankSVM(feature_map=Nystroem(kernel="tanimoto", random_state=0), missing="mean"),
         RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
     ],
