@@ -17,8 +17,8 @@ from pairgram._support import limits
 
 # How long an example takes says more about the machine than about the code. The examples are the
 # same in every run. --hypothesis-profile=long gives each test others at every run, and many times
-# as many as it asks for, or as 50.
-settings.register_profile("pairgram", deadline=None, derandomize=True)
+# as many as it asks for.
+settings.register_profile("pairgram", max_examples=50, deadline=None, derandomize=True)
 settings.register_profile(
     "long", max_examples=50, deadline=None, derandomize=False, print_blob=True
 )

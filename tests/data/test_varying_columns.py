@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from safetensors.numpy import load_file
 
 import pairgram as pg
@@ -57,7 +57,6 @@ def test_compiled_counts(problem, pairs, threads):
             assert counts.tolist() == expected.tolist()
 
 
-@settings(max_examples=50)
 @given(problems(), st.sampled_from([*PAIRS[:4], None]))
 def test_dense_and_sparse_rows_have_the_same_counts(limits_of, problem, pairs):
     problem = coarse(problem)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import rankdata
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
@@ -64,7 +64,6 @@ def rows_in_lists(draw):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=50)
 @given(drawn=rows_in_lists(), n_threads=st.integers(1, 3), seed=st.integers(0, 99))
 def test_columns_follow_their_definition(kind, drawn, n_threads, seed):
     X, query = drawn

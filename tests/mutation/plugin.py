@@ -4,6 +4,7 @@ from hypothesis import Phase, settings
 
 settings.register_profile(
     "mutation",
+    max_examples=50,
     deadline=None,
     derandomize=True,
     database=None,
