@@ -273,6 +273,15 @@ class Judge(BaseJudge):
         first = np.repeat(found[queries.offsets[:-1].clip(max=len(found) - 1)], queries.sizes)
         return found if queries.n_filled == 1 or (first == found).all() else None
 
+    def judge_units(self, scores: Vector) -> Judged:
+        """Judge scores of all rows, which stand query by query as the numbers of `units` do."""
+        queries, rows = self.data.queries, np.arange(len(self.data.y))
+        if self.splits is not None:
+            rows = np.concatenate([test for _, test in self.splits])
+        places = np.empty(len(rows), dtype=np.int64)
+        places[queries.grouped(np.arange(len(rows)))] = np.arange(len(rows))
+        return self.judge(self.shared(scores[:, places[rows]]))
+
     def sums(self, scores: Vector) -> MetricSums:
         """Return the sums of the metric over all queries for scores, (n_models, n_rows).
 

@@ -283,11 +283,7 @@ class SvmSpec(Spec):
         found = search_svm_sets(sets, (0, 1), self.settings, Cs)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        scores = np.empty_like(found.scores)
-        order = data.queries.order
-        scores[:, slice(None) if order is None else order] = found.scores
-        scores = scores[:, np.concatenate([test for _, test in judge.splits])]
-        return _Candidate(rows, found.values[0], judge.judge(judge.shared(scores)), [])
+        return _Candidate(rows, found.values[0], judge.judge_units(found.scores), [])
 
     def _warn_of_time(self, data: Dataset[RankingData], n_solutions: int) -> None:
         """Warn if so many solutions are expected to take long."""

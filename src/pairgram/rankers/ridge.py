@@ -526,12 +526,7 @@ class RidgeSpec(LeastSquares):
         found = search_sets(sets, (0, 1), settings, alphas, n_threads, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        scores = np.empty_like(found.scores)
-        order = data.queries.order
-        scores[:, slice(None) if order is None else order] = found.scores
-        if judge.splits is not None:
-            scores = scores[:, np.concatenate([test for _, test in judge.splits])]
-        judged = judge.judge(judge.shared(scores))
+        judged = judge.judge_units(found.scores)
         one = replace(coordinates, told=form)
         told = data, one, settings, False, found.values[0], found.models[0], judged
         return _Candidate(*told, found.column_sums if tells else None)
