@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from threadpoolctl import ThreadpoolController
 
 import reference
@@ -19,6 +19,12 @@ LIBRARIES = ThreadpoolController()  # looking for them takes milliseconds
 def gram(*arguments, **named):
     with LIBRARIES.limit(limits=1, user_api="blas"):
         return _core.gram(*arguments, **named)
+
+
+def of_labels(labels):
+    """One query of rows that are sorted by their labels, whose last one may stay in its place."""
+    n = len(labels)
+    return Problem(np.eye(n), np.array(labels), np.zeros(n, dtype=int), None, None)
 
 
 def assert_close(actual, expected, tolerance):
@@ -214,6 +220,8 @@ def test_leave_query_out_at_high_leverage_takes_the_direct_solver(length):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @given(problem=problems(), pairs=st.sampled_from(PAIRS), block_rows=st.sampled_from([2, 33, 0]))
+@example(problem=of_labels([1.0, 0.0, 2.0]), pairs="without_ties", block_rows=0)
+@example(problem=of_labels([1.0, 2.0, 0.0]), pairs="without_ties", block_rows=0)
 def test_mapped_rows_are_those_of_the_map(dtype, problem, pairs, block_rows):
     """Statistics map rows on the way: the same as mapping them first."""
     rng = np.random.default_rng(0)
