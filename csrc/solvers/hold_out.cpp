@@ -138,6 +138,16 @@ void solve_columns(std::ptrdiff_t n, std::ptrdiff_t stride, double* factors, dou
     }
 }
 
+// The lower triangle of I − D S D for every column of D, (n, stride), as solve_group takes it.
+PAIRGRAM_CLONES void set_factors(std::ptrdiff_t n, std::ptrdiff_t stride, const double* sums,
+                                 std::ptrdiff_t ld, const double* roots, double* factors) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        for (std::ptrdiff_t j = 0; j <= i; ++j, factors += stride)
+            for (std::ptrdiff_t k = 0; k < stride; ++k)
+                factors[k] = (i == j ? 1.0 : 0.0) -
+                             sums[i * ld + j] * roots[i * stride + k] * roots[j * stride + k];
+}
+
 // The largest eigenvalue of a direction of which a unit of these sums of squares holds all but
 // 1e-4.
 double held_eigenvalue(const ridge_path& path, const double* squares, std::ptrdiff_t step) {
@@ -352,6 +362,14 @@ const double* unit_models::without_sums(const ridge_path& path, const path_model
     };
     subtract(all, models.coef.data(), r_.data());
     multiply(rank, all, roots_.data(), r_.data());
+    if (rank <= few_rows) {
+        factors_.resize(rank * (rank + 1) / 2 * stride);
+        set_factors(rank, stride, sums.data(), rank + 1, roots_.data(), factors_.data());
+        solve_columns(rank, stride, factors_.data(), r_.data());
+        u_ = models.coef;
+        for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] -= roots_[at] * r_[at];
+        return u_.data();
+    }
     const buffer<double> ones(stride, 1.0);
     const auto from = iterate(path, models, rank, [&](const column_range& columns) {
         u_ = p_;

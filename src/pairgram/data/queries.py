@@ -298,7 +298,7 @@ class Queries:
     @cached_property
     def sizes(self) -> Rows:
         """The number of rows of every query, shape (n_queries,)."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @cached_property
     def n_filled(self) -> int:

@@ -235,9 +235,10 @@ class Judge(BaseJudge):
         if metric.family == "ips_dcg" and splits is not None:
             _refuse_cut_lists(data.queries, splits)
         try:
-            scored = replace(scored, y=metric.judged_labels(scored.y, scored.propensity))
+            labels = metric.judged_labels(scored.y, scored.propensity)
+            scored = scored if labels is scored.y else replace(scored, y=labels)
             if splits is not None:
-                scored = _test_rows(replace(data, y=scored.y), splits)
+                scored = _test_rows(replace(data, y=labels), splits)
             check_labels((metric,), scored.y, are_all=True)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -166,8 +167,9 @@ class Searched(NamedTuple):
 
     def column_sums(self, coef: Vector) -> ColumnSums:
         """Return the sums of the only set, for a model of it."""
-        G = np.triu(self.grams[0]) + np.triu(self.grams[0], 1).T
-        return ColumnSums(G.diagonal().copy(), G @ coef, float(self.weights[0]), coef.copy())
+        (G,) = self.grams
+        products = scipy.linalg.blas.dsymv(1.0, G.T, coef, lower=1)  # LAPACK's order of memory
+        return ColumnSums(G.diagonal().copy(), products, float(self.weights[0]), coef.copy())
 
 
 def search_sets(
