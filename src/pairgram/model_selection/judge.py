@@ -276,12 +276,11 @@ class Judge(BaseJudge):
 
     def judge_units(self, scores: Vector) -> Judged:
         """Judge scores of all rows, which stand query by query as the numbers of `units` do."""
-        queries, rows = self.data.queries, np.arange(len(self.data.y))
+        order = self.data.queries.order
+        scores = scores if order is None else scores[:, np.argsort(order)]
         if self.splits is not None:
-            rows = np.concatenate([test for _, test in self.splits])
-        places = np.empty(len(rows), dtype=np.int64)
-        places[queries.grouped(np.arange(len(rows)))] = np.arange(len(rows))
-        return self.judge(self.shared(scores[:, places[rows]]))
+            scores = scores[:, np.concatenate([test for _, test in self.splits])]
+        return self.judge(self.shared(scores))
 
     def sums(self, scores: Vector) -> MetricSums:
         """Return the sums of the metric over all queries for scores, (n_models, n_rows).
