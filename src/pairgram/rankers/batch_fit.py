@@ -159,7 +159,7 @@ class BatchFit:
 
     @cached_property
     def _failed(self) -> NDArray[np.bool_]:
-        return np.array([error is not None for error in self.errors_], dtype=bool)
+        return self.errors_.astype(bool)
 
     @cached_property
     def _first(self) -> Any:

@@ -150,9 +150,9 @@ def fit_many(
     if fallback is not None:
         check_fallback(fallback, sets.names)
     batch = _fitted(model, sets, fallback)
-    failed = [number for number, error in enumerate(batch.errors_) if error is not None]
-    if failed:
-        first = failed[0]
+    failed = np.flatnonzero(batch.errors_.astype(bool))
+    if len(failed):
+        first = int(failed[0])
         message = (
             f"{len(failed)} of {len(batch)} data sets have no model, the first is that of key "
             f"{batch.keys[first : first + 1].tolist()[0]!r}: {batch.errors_[first]}"
