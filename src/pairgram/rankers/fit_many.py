@@ -104,8 +104,9 @@ def fit_many(
     has a number as `random_state`. For `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` the
     spreads of columns must then differ less than some 60,000 times, and data sets that are one
     query need pairs None, or "with_ties" without a prior. Nodes and other drawn maps are drawn once
-    for all. A model has the bits of a fit of its rows alone; rows of a list are all float64 if one
-    is. Other models are fitted one by one.
+    for all. A model has the bits of a fit of its rows alone, but for several targets, where it
+    differs by rounding; rows of a list are all float64 if one is. Other models are fitted one by
+    one.
 
     Examples
     --------
