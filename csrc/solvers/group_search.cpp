@@ -245,7 +245,8 @@ class group_searcher {
     }
 
     // The pairs with ties of one query are ridge regression with an intercept that has no ridge.
-    // Scores are measured from the mean of the other rows.
+    // Scores are measured from the mean of the other rows. The mean target of these is added where
+    // units are folds; a row's own would fall as its target rises, and turn their order round.
     bool hold_out_rows(const ridge_path& whole) {
         const auto& problem = rows_.problem();
         const auto n = rows_.n, d = rows_.d, ld = rank_ + 1;
@@ -255,7 +256,7 @@ class group_searcher {
         while (problem.rows.size(query) == 0) ++query;
         const auto n_units = static_cast<std::ptrdiff_t>(bounds_.size()) - 1;
         buffer<double> v(n), mean(d + 1, 0.0), z(n * columns_, 0.0), scales(n_units), held(n_units);
-        buffer<double> share(ld), found(whole.n_alphas * n);
+        buffer<double> share(ld), found(whole.n_alphas * n), levels(n, 0.0);
         for (std::ptrdiff_t i = 0; i < n; ++i) v[i] = problem.rows.row_weight(rows_.row(i));
         const double weight = std::accumulate(v.begin(), v.end(), 0.0);
         const double own_weight = problem.rows.query_weight(query);
@@ -291,6 +292,11 @@ class group_searcher {
             const double left = weight - lost > nothing_left * weight ? weight - lost : 0.0;
             scales[u] = scatter_factor(left) * own_weight;
             const bool shares = !pointwise && scales[u] > 0;
+            double others = 0;
+            for (std::ptrdiff_t at = 0; at < n && shares && grid_.units; ++at)
+                if (at < bounds_[u] || at >= bounds_[u + 1])
+                    others += v[members_[at]] / left * target(members_[at]);
+            std::fill(levels.begin() + bounds_[u], levels.begin() + bounds_[u + 1], others);
             const double of_mean = shares ? 1 / (1 + std::sqrt(weight / left)) : 0.0;
             for (double& value : share) value = shares ? value / left : 0.0;
             for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
@@ -308,7 +314,7 @@ class group_searcher {
                  found.data(), held.data(), 1);
         for (std::ptrdiff_t j = 0; j < whole.n_alphas; ++j)
             for (std::ptrdiff_t at = 0; at < n; ++at)
-                scores_[j * n + members_[at]] = found[j * n + at];
+                scores_[j * n + members_[at]] = found[j * n + at] + levels[at];
         // Without a single row there is little to refit.
         return !grid_.units || !loses(*std::max_element(held.begin(), held.end()), path);
     }
