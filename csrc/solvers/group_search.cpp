@@ -45,6 +45,9 @@ class group_searcher {
         const auto n_added = path.n_alphas - m;
         scores_.assign(path.n_alphas * n, 0.0);
         if (!hold_out_units(path)) return group_state::unsolved;
+        // What has no digits left is solved anew for folds.
+        if (grid_.units && !std::isfinite(size_sum(1, path.n_alphas * n, scores_.data(), 0)))
+            return group_state::unsolved;
         join(path);
         const auto first = rows_.first - rows_.problem().rows.begin(first_query_);
         for (std::ptrdiff_t j = 0; j < m; ++j)
@@ -259,6 +262,7 @@ class group_searcher {
         buffer<double> share(ld), found(whole.n_alphas * n), levels(n, 0.0);
         for (std::ptrdiff_t i = 0; i < n; ++i) v[i] = problem.rows.row_weight(rows_.row(i));
         const double weight = std::accumulate(v.begin(), v.end(), 0.0);
+        const auto n_counted = std::count_if(v.begin(), v.end(), [](double x) { return x > 0; });
         const double own_weight = problem.rows.query_weight(query);
         const double factor = scatter_factor(weight) * own_weight;
         if (!(factor > 0)) return false;
@@ -289,6 +293,10 @@ class group_searcher {
                 for (std::ptrdiff_t k = 0; k < ld; ++k) share[k] += v[i] * own[k];
                 lost += v[i];
             }
+            const auto n_left = n_counted - std::count_if(members_.begin() + bounds_[u],
+                                                          members_.begin() + bounds_[u + 1],
+                                                          [&](auto i) { return v[i] > 0; });
+            if (grid_.units && n_left < (pointwise ? 1 : 2)) return false;
             const double left = weight - lost > nothing_left * weight ? weight - lost : 0.0;
             scales[u] = scatter_factor(left) * own_weight;
             const bool shares = !pointwise && scales[u] > 0;

@@ -109,3 +109,8 @@ def test_a_mean_that_overflows_is_an_error():
     X = np.array([[1e308], [-1.7e308], [np.nan]])
     with pytest.raises(ValueError, match="X too large: the mean of its column 0 overflows"):
         fill_values("mean", X, None)
+
+
+def test_rows_without_weight_leave_the_digits_of_a_mean():
+    X = np.array([[1e20], [1.0], [2.0], [np.nan], [3.0]])
+    assert fill_values("mean", X, np.array([0.0, 1, 1, 1, 1])).tolist() == [2.0]

@@ -157,7 +157,7 @@ def test_group_sizes_give_numbers_and_empty_queries_no_row():
 
 def test_models_of_many_data_sets_keep_their_scores(rows):
     X, y, qid = rows
-    search = RankRLSCV(cv=3)
+    search = RankRLSCV(cv=3, scale=True)
     model = fit_many(search, [(X, y, qid)]).models[0]
     alone = search.fit(X, y, qid=qid)
     np.testing.assert_allclose(model.held_out_, alone.held_out_, atol=1e-9)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold
 
 import pairgram as pg
 from axes import every
@@ -376,3 +377,55 @@ def test_one_set_that_fails_leaves_no_other_to_a_loop():
 def test_labels_without_a_target_are_refused():
     with pytest.raises(ValueError, match="y must have a column or more"):
         pg.fit_many(pg.RankRLS(), np.ones((3, 2)), np.empty((3, 0)))
+
+
+@pytest.mark.filterwarnings("ignore:settings are chosen by")
+@every(cv=["forward", KFold(2), None], ids=["numbers", "texts"])
+def test_groups_have_their_ids_in_fits_alone(cv, ids):
+    X, y, user, _, _ = rows_of_users()
+    qid = np.random.default_rng(1).integers(0, 8, len(y))
+    groups = 30 - qid // 2
+    if ids == "texts":
+        qid, groups = (np.char.mod("id %d", values).tolist() for values in (qid, groups))
+    search = pg.RankRLSCV(cv=cv)
+    batch = pg.fit_many(search, X, y, by=user, qid=qid, groups=groups)
+    for key in batch.keys:
+        at = np.flatnonzero(user == key)
+        own = {"qid": [qid[row] for row in at], "groups": [groups[row] for row in at]}
+        alone = clone(search).fit(X[at], y[at], **own)
+        assert (batch[key].alpha_, batch[key].best_score_) == (alone.alpha_, alone.best_score_)
+
+
+@every(bad=[np.nan, -np.inf])
+def test_one_set_that_is_no_numbers_fails_alone(bad):
+    X, y, user, qid, _ = rows_of_users()
+    first = user == user[0]
+    for estimator in (
+        pg.RankRLS(feature_map=pg.RandomFourier(5, gamma=1.0, random_state=0)),
+        pg.RankRLS(target="gain"),
+    ):
+        whole = pg.fit_many(estimator, X, y, by=user)
+        rows, labels = X.copy(), y.copy()
+        rows[3 if estimator.target == "label" else [], 1] = bad
+        labels[3 if estimator.target == "gain" else []] = bad
+        with pytest.warns(FitFailedWarning, match="1 of 7"):
+            batch = pg.fit_many(estimator, rows, labels, by=user)
+        same = user[3] != batch.keys
+        assert (batch.coef_[same] == whole.coef_[same]).all()
+    labels = np.where(first & (np.cumsum(first) == 2), np.nan, 1.0 * ~first * y)
+    with pytest.warns(FitFailedWarning, match="Input y contains NaN"):
+        pg.fit_many(pg.RankRLS(pairs="without_ties"), X, labels, by=user, qid=qid)
+
+
+def test_folds_that_leave_no_pairs_are_an_error():
+    X, y = np.random.default_rng(0).normal(size=(3, 4)), np.array([1.0, 4.0, 3.0])
+    with pytest.raises(ValueError, match="training rows of split 0 have no pairs"):
+        pg.RankRLSCV([1.0, 10.0], cv=2).fit(X, y)
+
+
+def test_folds_without_a_ridge_have_the_scores_of_refits():
+    rng = np.random.default_rng(1)
+    X, y, qid = rng.normal(size=(12, 8)), rng.normal(size=12), np.repeat(np.arange(4), 3)
+    search = pg.RankRLSCV([0.0, 1e-3], cv=2, scoring="pairwise_squared_error")
+    scores = search.fit(X, y, qid=qid).scores_
+    np.testing.assert_allclose(scores, search.set_params(form="primal").fit(X, y, qid=qid).scores_)

@@ -173,3 +173,10 @@ def test_searches_do_not_pass_fit(estimator, monkeypatch):
     alone = clone(estimator).fit(X[user == 4], y[user == 4], qid=np.arange(len(y))[user == 4] % 3)
     assert not whole.models.alone
     assert (whole[4].coef_ == alone.coef_).all() and whole[4].alpha_ == alone.alpha_
+
+
+def test_features_that_vary_where_nothing_counts_have_no_weight():
+    X, y, _, v = drawn(np.random.default_rng(4), 40, 3, 1)
+    X[:, 1], v[7] = 1e7 / 3, 0.0
+    X[7, 1] = 5.0
+    assert pg.RankSVM(10.0).fit(X, y, sample_weight=v).coef_[1] == 0

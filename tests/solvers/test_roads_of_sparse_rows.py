@@ -138,7 +138,7 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
 )
 def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
     X, y, qid = sparse_rows()
-    set_limits(long_fit_seconds=1e-6, largest_set=0)
+    set_limits(long_fit_seconds=1e-6, largest_set=0, smallest_single=0)
     with pytest.warns(UserWarning, match=f"expected to take .* two cores: .*{advice}") as told:
         model.fit(X.toarray() if dense else X, y, qid=qid)
     assert len(told) == 1

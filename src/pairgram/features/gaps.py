@@ -72,6 +72,8 @@ def known_means(X: AnyArray, weights: Vector | None) -> tuple[Vector, Vector]:
     while unknown.any() and begin < n_rows:
         part = X[begin : begin + size]
         known = ~np.isnan(part)
+        if weights is not None:
+            known &= weights[begin : begin + size, None] > 0
         at = np.flatnonzero(known.any(axis=0) & unknown)
         pivot[at] = part[known[:, at].argmax(axis=0), at]
         unknown[at] = False

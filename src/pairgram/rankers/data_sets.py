@@ -22,7 +22,7 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram.data.dataset import RankingData
-from pairgram.data.queries import Queries, check_weights
+from pairgram.data.queries import Queries, as_ids, check_weights
 from pairgram.solvers.group_fits import RowSets, one_array
 
 
@@ -146,8 +146,9 @@ class DataSets:
                 told[name] = check_weights(told[name], n_rows, name)
         by_key = Queries.make(n_rows, qid=keys, name="by")
         queries, bounds = by_key, np.arange(by_key.n_queries + 1)
-        cls._number_ids(told, n_rows)
-        if (ids := told["qid"]) is not None:
+        cls._read_ids(told, n_rows)
+        if told["qid"] is not None:
+            ids = Queries.make(n_rows, qid=told["qid"]).index()
             both = by_key.index() * n_rows + ids
             inner = Queries.make(n_rows, qid=by_key.grouped(both))
             order = by_key.order
@@ -159,11 +160,11 @@ class DataSets:
         return cls(by_key.ids, names, X, y, told, queries, bounds, by_key)
 
     @staticmethod
-    def _number_ids(told: dict[str, Any], n_rows: int) -> None:
-        """Let the numbers of queries and groups take the place of their ids."""
+    def _read_ids(told: dict[str, Any], n_rows: int) -> None:
+        """Let arrays take the place of ids of queries and groups."""
         for name in ("qid", "groups"):
             if told[name] is not None:
-                told[name] = Queries.make(n_rows, qid=told[name], name=name).index()
+                told[name] = as_ids(told[name], n_rows, name)
 
     @classmethod
     def _of_list(cls, problems: Sequence[Any], keys: Any) -> Self:
@@ -218,7 +219,7 @@ class DataSets:
             raise ArgumentError(given, "must be None for several targets")
         if not Y.shape[1]:
             raise ArgumentError("y", "must have a column or more, got none")
-        cls._number_ids(told, len(Y))
+        cls._read_ids(told, len(Y))
         keys, counts = np.arange(Y.shape[1]), np.array([Y.shape[1]])
         return replace(cls._of_blocks([X], [Y], [told["qid"]], keys, n_targets=counts), names=names)
 
@@ -307,11 +308,12 @@ class DataSets:
 
         The queries of a set that has one in two groups have −1.
         """
-        ids, by_key, queries = self.told["groups"], self.by_key, self.queries
-        if ids is None:
+        by_key, queries, groups = self.by_key, self.queries, self.told["groups"]
+        if groups is None:
             return None
         assert by_key is not None
         n_rows, key_of = queries.n_rows, by_key.index()
+        ids = Queries.make(n_rows, qid=groups).index()
         groups = Queries.make(n_rows, qid=by_key.grouped(key_of * n_rows + ids)).index()
         of_rows = np.empty(n_rows, dtype=np.int64)
         order = np.arange(n_rows) if by_key.order is None else by_key.order

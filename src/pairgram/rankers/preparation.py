@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -168,24 +169,27 @@ class Preparation:
         groups are for queries that are held out.
         """
         has_groups, has_ids = (sets.told.get(name) is not None for name in ("groups", "qid"))
-        given = None if has_groups and not (holds_out and has_ids) else sets.row_sets(one_list)
+        given = None
+        if not has_groups or (holds_out and has_ids):
+            with suppress(ValueError):  # such as where the weights of a query differ
+                given = sets.row_sets(one_list)
         if given is None or (self.feature_map is None and self.prior is None):
             return None if given is None else (given, None)
         given = in_one_block(given)
         data, prior = given.data, None
+        with np.errstate(over="ignore", invalid="ignore"):
+            known = np.flatnonzero(np.isfinite(data.X.sum(axis=1)))
+        if not len(known):
+            return None
+        finite = data if len(known) == len(data.y) else data.take(known)
         if self.feature_map is not None:
-            data = self.with_map(data)
+            finite = self.with_map(finite)
+            data = replace(data, feature_map=finite.feature_map)
         if self.prior is not None:
             prior = Prior.of(self.prior, whole_map(data), self.no_columns)
-            scorer, scores = prior.of_filled(sets.names), np.full(len(data.y), np.nan)
-            try:
-                scores = scorer.scores(data.X, data, self.n_threads)
-            except ValueError:  # such as of rows of one set that are not finite
-                with np.errstate(over="ignore", invalid="ignore"):
-                    known = np.flatnonzero(np.isfinite(data.X.sum(axis=1)))
-                if len(known):
-                    finite = data.take(known)
-                    scores[known] = scorer.scores(finite.X, finite, self.n_threads)
+            scores = np.full(len(data.y), np.nan)
+            scorer = prior.of_filled(sets.names)
+            scores[known] = scorer.scores(finite.X, finite, self.n_threads)
             data = data.plus_offset(scores)
         return given._replace(data=data), prior
 

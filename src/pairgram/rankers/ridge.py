@@ -475,13 +475,8 @@ class RidgeSpec(LeastSquares):
         judge: PathJudge | None = None
         candidates: list[_Candidate] = []
         iterate: bool | None = None
-        small = len(data.y) * data.n_features <= limits.now.largest_set
-        if small and self.takes_sets and held is None and data.preferences is None:
-            coordinates = Coordinates.of_features(data, self.settings)
-            form, iterate = coordinates.smaller_form(), False
-            judge = self._judge(data, min(coordinates.data.X.shape), form, None)
-            if (known := self._searched_as_set(data, coordinates, judge)) is not None:
-                return self._chosen([known], judge.metric, prior)
+        if held is None and self.takes_sets and (known := self._searched_as_set(data)):
+            return self._chosen([known[0]], known[1], prior)
         for own in self._mapped(data):
             if judge is not None:
                 judge = judge.of(own)
@@ -511,25 +506,32 @@ class RidgeSpec(LeastSquares):
         assert judge is not None
         return self._chosen(candidates, judge.metric, prior)
 
-    def _searched_as_set(
-        self, data: RankingData, coordinates: Coordinates, held_out: PathJudge
-    ) -> _Candidate | None:
-        """Return the only candidate, if compiled code searches small rows."""
+    def _searched_as_set(self, data: RankingData) -> tuple[_Candidate, Metric] | None:
+        """Return the only candidate and its metric, if compiled code searches small rows."""
+        small = len(data.y) * data.n_features <= limits.now.largest_set
+        if not small or data.preferences is not None:
+            return None
         (settings,), n_threads, alphas = self.settings, self.rows.n_threads, self._descending
-        assert isinstance(held_out, HeldOutRows)
+        coordinates = Coordinates.of_features(data, self.settings)
         form, tells = self._form_of_set(coordinates, settings)
-        judge, sets = held_out.judge, RowSets.of(coordinates.data)
-        if judge.splits is not None or data.group_of is not None:
-            sets = sets._replace(units=judge.units())
+        judge, sets = None, RowSets.of(coordinates.data)
+        make = partial(self._judge, data, min(coordinates.data.X.shape), form, None)
+        assert self.search is not None
+        if self.search.cv is not None or data.group_of is not None:
+            judge = make()
+            assert isinstance(judge, HeldOutRows)
+            sets = sets._replace(units=judge.judge.units())
             if sets.units is None:
                 return None
         found = search_sets(sets, (0, 1), settings, alphas, n_threads, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        judged = judge.judge_units(found.scores)
+        judge = judge or make()
+        assert isinstance(judge, HeldOutRows)
+        judged = judge.judge.judge_units(found.scores)
         one = replace(coordinates, told=form)
         told = data, one, settings, False, found.values[0], found.models[0], judged
-        return _Candidate(*told, found.column_sums if tells else None)
+        return _Candidate(*told, found.column_sums if tells else None), judge.judge.metric
 
     def _form_of_set(self, coordinates: Coordinates, settings: PairSettings) -> tuple[str, bool]:
         """Return the form in which compiled code solves rows, and whether sums are kept."""
@@ -913,7 +915,8 @@ def search_spec(
             f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
         )
     told += ("gamma",) * has_gamma + ("inputs",) * (model.inputs is not None)
-    search = Search(model.cv, model.scoring, told, Cs)
+    cv = list(model.cv) if isinstance(model.cv, Iterator) else model.cv  # read more than once
+    search = Search(cv, model.scoring, told, Cs)
     rows = _rows_of(model, maps[0], kinds, gammas, takes_path=True)
     if search.by_evidence:
         no_table = f"scoring={EVIDENCE.name!r} needs all rows in memory: give a frame, not a table"

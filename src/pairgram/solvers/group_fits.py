@@ -268,7 +268,10 @@ def told_apart(sets: RowSets, states: Any) -> Any:
     if not (states == NO_PAIRS).any():
         return states
     sizes = np.diff(sets.data.queries.offsets[sets.bounds]) * sets.n_targets
-    wrong = np.flatnonzero(~np.isfinite(sets.labels))
+    labels, queries = sets.labels, sets.data.queries
+    if len(labels) == queries.n_rows:
+        labels = queries.grouped(labels)
+    wrong = np.flatnonzero(~np.isfinite(labels))
     wrong = np.searchsorted(np.cumsum(sizes), wrong, side="right")
     states[wrong[states[wrong] == NO_PAIRS]] = UNSOLVED
     return states
@@ -279,6 +282,8 @@ def _targets(sets: RowSets, settings: PairSettings) -> Vector:
     data, targets = sets.data, settings.targets(sets.labels)
     if settings.is_of_clicks:
         targets = data.label_targets(settings)
+    if settings.target == "gain":  # which is a number for −inf
+        targets = np.where(np.isfinite(sets.labels), targets, np.nan)
     if data.offset is None:
         return targets
     sizes = np.diff(data.queries.offsets[sets.bounds])

@@ -191,9 +191,10 @@ INSTEAD = "; give cv a splitter, or fit a validation set"
 
 def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
     """Raise the ValueError of `leave_query_out`; only the labels are looked at."""
-    if settings.joins_all_rows:
+    joins = settings.joins_all_rows
+    if joins and data.group_of is None:
         return
-    has = data.has_pairs(settings)
+    has = np.ones(data.queries.n_queries, bool) if joins else data.has_pairs(settings)
     if data.group_of is not None:
         if len(np.unique(data.group_of[has])) < 2:
             raise ValueError(TWO_GROUPS + INSTEAD)
