@@ -37,9 +37,8 @@ struct path_models {
 //   few rows      (I − B A⁻¹ Bᵀ) x = targets − B w by Cholesky for all ridges at once, and A⁻¹Bᵀx
 //                 is taken from the models w of all rows
 //   more rows     the same by conjugate gradients, two products an iteration for all ridges
-//   many rows     (A − BᵀB) (u − w) = BᵀB w − Bᵀ targets by conjugate gradients, one product; of
-//   few
-//                 dimensions by Cholesky for all ridges at once
+//   many rows     (A − BᵀB) (u − w) = BᵀB w − Bᵀ targets by conjugate gradients, one product; or of
+//                 few dimensions by Cholesky for all ridges at once
 // Where conjugate gradients do not converge, and below 1e-10 λ_max, a Cholesky factor of the order
 // min(rows, rank) serves for each ridge. NaN where pivots say that the model would be rounding
 // error. The relative error of a model is about 1e-16 λ_max / ridge at worst.
