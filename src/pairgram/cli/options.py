@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 import pairgram
-from pairgram._support.checks import AnyArray
 from pairgram._support.files import kind_of_binary, naming, shown
 from pairgram._support.parameters import (
     FOURIER_KERNEL,
@@ -34,6 +33,7 @@ from pairgram._support.parameters import (
 from pairgram.cli.report import count, warn, working
 
 if TYPE_CHECKING:
+    from pairgram._support.checks import AnyArray
     from pairgram._support.types import BaseEstimator, Matrix
     from pairgram.datasets import LetorData
     from pairgram.metrics import Metric
