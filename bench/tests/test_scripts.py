@@ -136,7 +136,7 @@ def test_tables_of_many_data_sets(script, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["many.py", "--small", "--repeat", "1", "--threads", "1"])
     many.main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
-    assert len(tables) == 8 + 4 + 10 + 4
+    assert len(tables) == 8 + 4 + 16 + 4
     for cells in tables:
         if cells[0].strip() not in ("way", "what", "data sets", "---"):
             assert all(float(cell) > 0 for cell in cells[1:])
