@@ -248,8 +248,9 @@ class group_searcher {
     }
 
     // The pairs with ties of one query are ridge regression with an intercept that has no ridge.
-    // Scores are measured from the mean of the other rows. The mean target of these is added where
-    // units are folds; a row's own would fall as its target rises, and turn their order round.
+    // Scores are measured from the mean of the other rows. Where units are folds, the mean target
+    // of the other rows is added. Where single rows are held out it is not: it would fall as the
+    // target of the row rises, and so would turn the order of the rows round.
     bool hold_out_rows(const ridge_path& whole) {
         const auto& problem = rows_.problem();
         const auto n = rows_.n, d = rows_.d, ld = rank_ + 1;
@@ -266,6 +267,8 @@ class group_searcher {
         const double own_weight = problem.rows.query_weight(query);
         const double factor = scatter_factor(weight) * own_weight;
         if (!(factor > 0)) return false;
+        double mean_target = 0;
+        for (std::ptrdiff_t i = 0; i < n; ++i) mean_target += v[i] / weight * target(i);
         if (!pointwise) {
             const buffer<double> pivot(features_.begin(), features_.begin() + d + 1);
             for (std::ptrdiff_t i = 0; i < n; ++i)
@@ -300,13 +303,10 @@ class group_searcher {
             const double left = weight - lost > nothing_left * weight ? weight - lost : 0.0;
             scales[u] = scatter_factor(left) * own_weight;
             const bool shares = !pointwise && scales[u] > 0;
-            double others = 0;
-            for (std::ptrdiff_t at = 0; at < n && shares && grid_.units; ++at)
-                if (at < bounds_[u] || at >= bounds_[u + 1])
-                    others += v[members_[at]] / left * target(members_[at]);
-            std::fill(levels.begin() + bounds_[u], levels.begin() + bounds_[u + 1], others);
             const double of_mean = shares ? 1 / (1 + std::sqrt(weight / left)) : 0.0;
             for (double& value : share) value = shares ? value / left : 0.0;
+            const double level = shares && grid_.units ? mean_target - share[rank_] : 0.0;
+            std::fill(levels.begin() + bounds_[u], levels.begin() + bounds_[u + 1], level);
             for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
                 const double root = std::sqrt(v[members_[at]]);
                 double* const own = lost_.data() + at * ld;
