@@ -138,7 +138,7 @@ void solve_columns(std::ptrdiff_t n, std::ptrdiff_t stride, double* factors, dou
     }
 }
 
-// The lower triangle of I − D S D for every column of D, (n, stride), as solve_group takes it.
+// The lower triangle of I − D S D for every column of D, (n, stride), as solve_columns takes it.
 PAIRGRAM_CLONES void set_factors(std::ptrdiff_t n, std::ptrdiff_t stride, const double* sums,
                                  std::ptrdiff_t ld, const double* roots, double* factors) {
     for (std::ptrdiff_t i = 0; i < n; ++i)
@@ -237,8 +237,8 @@ const double* unit_models::without_rows(const ridge_path& path, const path_model
                                         std::ptrdiff_t n, const double* lost) {
     lost_ = lost;
     const auto rank = path.rank, stride = models.stride;
-    // The flops of a few iterations, of which few rows take fewer; sums take as long as three
-    // times.
+    // The flops of a few iterations; few rows take fewer of them. A flop of the sums was measured to
+    // take as long as three others.
     if (rank * (3 * n + 16 * stride) < std::min(few_rows, n) * n * stride) {
         make_sums(path, n);
         return without_sums(path, models);
