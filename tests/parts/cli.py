@@ -1,5 +1,8 @@
 """The parts of cli that have tests of their own."""
 
+from functools import cache
+
+import typer.testing
 from typer.testing import CliRunner
 
 from pairgram.cli import report
@@ -23,6 +26,9 @@ __all__ = [
     "show_alphas",
     "significant",
 ]
+
+# Typer would make all commands again for each that runs.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def run(*arguments, code=0):

@@ -1,15 +1,9 @@
 """The limit of tokens comes from the history of a repository alone."""
 
-import shutil
 import subprocess
-import sys
-from pathlib import Path
 
+import gate
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / ".ci"))
-gate = pytest.importorskip("gate", reason="the source archive lacks .ci")
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
 @pytest.fixture
