@@ -7,21 +7,20 @@ import scipy.sparse as sp
 def preference_pairs(y, query, v=None, query_weight=None, weighting="pairs"):
     """Return (A, W): a row e_i − e_j of A and a weight for every pair with y_i > y_j."""
     v = np.ones(len(y)) if v is None else v
-    winners, losers, weights = [], [], []
+    pairs, weights = [], []
     for q in np.unique(query):
         rows = np.flatnonzero(query == q)
-        pairs = [(i, j) for i in rows for j in rows if y[i] > y[j]]
-        products = np.array([v[i] * v[j] for i, j in pairs])
+        pairs.append(rows[np.argwhere(y[rows, None] > y[rows])])
+        products = v[pairs[-1]].prod(axis=1)
         divisor = {"pairs": 1.0, "documents": v[rows].sum(), "queries": products.sum()}[weighting]
         c = 1.0 if query_weight is None else query_weight[rows[0]]
-        winners += [i for i, _ in pairs]
-        losers += [j for _, j in pairs]
-        weights += list(c * products / divisor if divisor > 0 else 0 * products)
+        weights.append(c * products / divisor if divisor > 0 else 0 * products)
+    (winners, losers), weights = np.concatenate(pairs).T, np.concatenate(weights)
     count = len(weights)
     each = np.arange(count)
     A = sp.csr_array((np.ones(count), (each, winners)), shape=(count, len(y)))
     A = A - sp.csr_array((np.ones(count), (each, losers)), shape=(count, len(y)))
-    return A, np.array(weights, dtype=float)
+    return A, weights
 
 
 def pair_loss(f, A, W, loss="squared_hinge"):

@@ -33,7 +33,8 @@ SOON = 3.0
 
 
 def _rows(n, d, per_query=100):
-    return rng.standard_normal((n, d)), rng.random(n), np.arange(n) // per_query
+    few = rng.standard_normal((1000, d))  # drawing all takes longer than the work
+    return np.resize(few, (n, d)), rng.random(n), np.arange(n) // per_query
 
 
 def gram_of_nodes(n_threads):
@@ -42,10 +43,10 @@ def gram_of_nodes(n_threads):
     return lambda: RankRLS(feature_map=nodes, n_threads=n_threads).fit(X, y, qid=qid)
 
 
-def gram_of_one_call(n_threads):
+def gram_of_one_call(n_threads, n_times=9):
     """A small matrix, of which a task sums an eighth of all rows."""
     X, y, qid = _rows(100_000, 250)
-    return lambda: [Pairgram.from_rows(X, y, qid=qid, n_threads=n_threads) for _ in range(9)]
+    return lambda: [Pairgram.from_rows(X, y, qid=qid, n_threads=n_threads) for _ in range(n_times)]
 
 
 def hold_out(n_threads):
@@ -54,7 +55,7 @@ def hold_out(n_threads):
 
 
 def factorise(n_threads):
-    matrix = np.eye(6000) * 2.0
+    matrix = np.eye(4000) * 2.0
     return lambda: [_core.cholesky(matrix, n_threads) for _ in range(9)]
 
 
@@ -149,7 +150,7 @@ def test_a_stopped_update_leaves_the_statistics_as_they_were(alarm):
 
 def test_other_threads_do_not_look_for_signals(alarm):
     """Python runs handlers in the main thread alone; the work of others goes on."""
-    work, done = gram_of_one_call(1), threading.Event()
+    work, done = gram_of_one_call(1, 3), threading.Event()
     worker = threading.Thread(target=lambda: (work(), done.set()))
     worker.start()
     alarm.start()

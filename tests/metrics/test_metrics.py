@@ -164,10 +164,11 @@ def test_every_way_of_ranking_a_list(n, kind):
         "descending": n / 2 - np.arange(n),
     }[kind]
     metrics = [f"dcg@{k}" for k in (1, 10, 64, 65, 300)] + ["dcg", "map", "mrr"]
+    labels, scores = y.tolist(), score.tolist()  # of which Python's loops are quick
     for ties in ("order", "worst"):
         for name in metrics:  # each alone, since a longer cut beside it would rank otherwise
             metric = get_metric(name, ties=ties)
-            expected = reference.top(metric.family, y, score, ties, **options_of(metric))
+            expected = reference.top(metric.family, labels, scores, ties, **options_of(metric))
             assert_allclose(metric(y, score), expected, rtol=1e-12)
 
 
@@ -343,7 +344,7 @@ def test_ranking_error_of_zero_and_one_labels_is_misranking():
     assert_allclose(got, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", [3000, 6000])
+@pytest.mark.parametrize("n", [1500, 3000])
 @pytest.mark.parametrize("decimals", [0, 2, 12])
 def test_ranking_error_of_long_lists(n, decimals):
     rng = np.random.default_rng(n)

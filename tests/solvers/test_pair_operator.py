@@ -85,7 +85,7 @@ def many_rows(n_levels, sizes, seed=0):
     return rng, y, offsets
 
 
-@every(n_levels=[2, 4, 5, 8, 9, None], sizes=[[3000], [900, 1, 2000, 0, 700]])
+@every(n_levels=[2, 4, 5, 8, 9, None], sizes=[[1500], [600, 1, 900, 0, 300]])
 def test_any_number_of_levels_and_long_queries(n_levels, sizes):
     rng, y, offsets = many_rows(n_levels, sizes)
     f, u = rng.normal(size=(2, len(y)))
@@ -154,9 +154,9 @@ def of_row(i, rows, y, f, u):
     return gradient, 2 * (u[i] - u[lower | higher]).sum()
 
 
-@every(n_levels=[3, 20, None], sizes=[[5000, 1, 4200, 0, 9000, 300], [1_000_000]])
+@every(n_levels=[3, 20, None], sizes=[[5000, 1, 4200, 0, 9000, 300], [400_000]])
 def test_long_queries_row_by_row_with_the_same_bits_for_any_threads(n_levels, sizes):
-    """Longer than a thread's share; by all pairs a million rows would take hours."""
+    """Longer than a thread's share; by all pairs 400,000 rows would take minutes."""
     rng, y, offsets = many_rows(n_levels, sizes)
     f, u = rng.normal(size=(2, len(y)))
     pairs = pair_operator(y, offsets)

@@ -591,9 +591,9 @@ def csv_rows(values, y=None, q=None):
 @pytest.mark.parametrize("early", ["3", "", None])
 def test_numbers_of_text_that_come_after_the_first_rows(tmp_path, early, late):
     """Types are guessed by the first rows of the first file, or by a header alone."""
-    n = 150_000  # of which the first 2**20 bytes have about 110,000
-    first = [] if early is None else [early] * n
-    (tmp_path / "a.csv").write_text(csv_rows([*first, late] if first else []))
+    first = [] if early is None else [early] * 20_000
+    ids = ["of many letters" * 5] * 20_001  # so that the rows have more than 2**20 bytes
+    (tmp_path / "a.csv").write_text(csv_rows([*first, late], q=ids) if first else csv_rows([]))
     (tmp_path / "b.csv").write_text(csv_rows(["0.25", late]))
     for ending in ("tsv", "tsv.gz"):
         text = (tmp_path / "a.csv").read_text().replace(",", "\t").encode()
