@@ -1,6 +1,5 @@
 """The Python of the README and of the documentation runs as it stands."""
 
-import multiprocessing
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import forks
 from parts.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -41,20 +41,9 @@ def program_of(page):
     return "\n".join(parts)
 
 
-# Processes that begin with the libraries loaded, which takes longer than most programs.
-FRESH = multiprocessing.get_context("forkserver")
-FRESH.set_forkserver_preload(["pandas", "pairgram.rankers.rank_rls"])
-IN_A_FOLDER = """import os, sys, warnings
-os.chdir({folder!r})
-sys.stdout, sys.stderr = open("printed", "w"), open("said", "w")
-warnings.simplefilter("error")
-"""
-
-
 def run(code, folder):
-    code = IN_A_FOLDER.format(folder=str(folder)) + code
-    process = FRESH.Process(target=exec, args=(code, {"__name__": "__main__"}))
-    process.start()
+    strict = "import warnings\nwarnings.simplefilter('error')\n"
+    process = forks.start(forks.in_folder(folder) + strict + code)
     process.join()
     assert process.exitcode == 0, (folder / "said").read_text()
     return (folder / "printed").read_text()

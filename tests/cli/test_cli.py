@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from typer.testing import CliRunner
 
+import forks
 import pairgram
 from pairgram import (
     AutoRanker,
@@ -742,7 +744,7 @@ def test_files_come_by_standard_input(file, valid_file, model_file, tmp_path, pa
     assert "rankrls of standard input: " in text
 
 
-def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path):
+def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path, with_streams):
     def said(*arguments, input=b""):
         result = CliRunner().invoke(app, [str(a) for a in arguments], input=input)
         assert result.exit_code == 2 and result.stderr.count("\n") == 1
@@ -751,11 +753,8 @@ def test_standard_input_has_its_name_in_errors(file, model_file, tmp_path):
     wrong = said("train", "-", "-o", tmp_path / "m", input=b"1 qid:1 1:0.5\n0 qid:1 1:x\n")
     assert wrong.startswith("standard input:2: fo")
     assert said("evaluate", file, "--scores", "-", input=b"1\nx\n").startswith("standard input:2:")
-    with open(file, "rb") as source:
-        process = start("predict", model_file, "-", "-o", file, stdin=source)
-        assert (
-            f"--output {file} is one of the other files of this command" in process.communicate()[1]
-        )
+    err = with_streams((2, "predict", model_file, "-", "-o", file), input=file)[1]
+    assert f"--output {file} is one of the other files of this command" in err
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full on this system")
@@ -911,61 +910,39 @@ def test_scores_go_to_devices_and_pipes(file, model_file, tmp_path):
 MAIN = "from pairgram.cli import main; main()"
 
 
-def start(*arguments, code=MAIN, **options):
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **piped)
-
-
-# Commands in forks that have the libraries loaded. Their streams are made as Python makes them.
-COMMANDS = """
-import gc, io, json, os, sys
-from pairgram import RankRLS, evaluate, load_letor
-from pairgram.cli import app, main
+# Streams as Python makes them when it starts, for a process that has the libraries loaded.
+STREAMS = """
+import io, os, sys
 def set_streams(paths, closed, encoding, unbuffered):
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
-        os.dup2(os.open(paths[fd], os.O_RDWR | os.O_APPEND), fd)
+        os.dup2(os.open(paths[fd], os.O_WRONLY | os.O_APPEND if fd else os.O_RDONLY), fd)
         raw = open(fd, "wb" if fd else "rb", 0 if fd and unbuffered else -1, closefd=False)
         stream = io.TextIOWrapper(raw, encoding, write_through=bool(fd and unbuffered))
         setattr(sys, name, None if fd in closed else stream)
     for fd in closed:
         os.close(fd)
-gc.freeze()  # so that forks end soon
-for line in sys.stdin:
-    streams, commands = json.loads(line)
-    codes = []
-    for sys.argv[1:] in commands:
-        child = os.fork()
-        if not child:
-            set_streams(**streams)
-            main()
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    print(json.dumps(codes), flush=True)
 """
 
 
-@pytest.fixture(scope="module")
-def loaded():
-    with start("-", code=COMMANDS, stdin=subprocess.PIPE, stderr=None) as process:
-        yield process
-
-
 @pytest.fixture
-def with_streams(loaded, tmp_path):
+def with_streams(tmp_path):
     """Return what runs commands, which end with the status that each begins with.
 
     It returns what they wrote to streams that are files.
     """
+    out, err = written = tmp_path / "out", tmp_path / "err"
 
-    def run_all(*commands, closed=(), output=tmp_path / "out", encoding="utf-8", unbuffered=False):
-        written = [tmp_path / "out", tmp_path / "err"]
+    def run_all(
+        *commands, closed=(), input=os.devnull, output=out, encoding="utf-8", unbuffered=False
+    ):
         for path in written:
             path.write_text("")
-        streams = {"paths": [os.devnull, output, written[1]], "closed": closed}
-        streams |= {"encoding": encoding, "unbuffered": unbuffered}
-        status, arguments = zip(*((first, rest) for first, *rest in commands), strict=True)
-        loaded.stdin.write(f"{json.dumps([streams, arguments], default=str)}\n")
-        loaded.stdin.flush()
-        assert json.loads(loaded.stdout.readline()) == [*status]
+        paths = [*map(str, (input, output, err))]
+        code = f"{STREAMS}set_streams({paths}, {closed}, {encoding!r}, {unbuffered})\n{MAIN}"
+        for status, *arguments in commands:
+            process = forks.start(code, *arguments)
+            process.join()
+            assert process.exitcode == status
         return tuple(path.read_text() for path in written)
 
     return run_all
@@ -1006,13 +983,21 @@ def test_streams_that_cannot_encode(file, tmp_path, with_streams):
     assert r"odd\udcff\udce4.txt: not a file" in err and err.count("\n") == 1
 
 
-def test_a_broken_pipe_is_quiet(model_file, tmp_path):
+@posix
+def test_a_broken_pipe_is_quiet(model_file, tmp_path, with_streams):
     (tmp_path / "long.txt").write_text("0 qid:1 6:1\n" * 50_000)
-    with start("predict", model_file, tmp_path / "long.txt") as process:
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == ""
-    assert process.returncode == 1
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def first_line():
+        with open(pipe) as found:
+            return found.readline()
+
+    with ThreadPoolExecutor() as pool:
+        line = pool.submit(first_line)
+        predict = (1, "predict", model_file, tmp_path / "long.txt")
+        assert with_streams(predict, output=pipe) == ("", "")
+        assert line.result().endswith("\n")
 
 
 @posix
@@ -1051,49 +1036,56 @@ def test_signals_that_end_the_process_leave_no_file(file, model_file, tmp_path, 
     for folder in folders:
         folder.mkdir()
     code = (  # writes a file, in a temporary folder as well, until it is ended
-        f"{OF_A_SHELL}"
-        "import os, time; from pairgram.cli import scoring; from pairgram.tables import grouping\n"
+        f"{forks.in_folder(tmp_path)}{OF_A_SHELL}"
+        "import tempfile, time\n"
+        "from pairgram.cli import scoring; from pairgram.tables import grouping\n"
+        f"tempfile.tempdir = {str(folders[1])!r}\n"
         "def scores():\n"
         "    folder = grouping._Folder()\n"
         "    try:\n"
-        "        print('begun', flush=True)\n"
+        "        print('begun')\n"
         "        while True: time.sleep(0.01); yield 1.0\n"
         f"    finally: os.kill(os.getpid(), {second}); time.sleep(0.01); print('cleaned up')\n"
         "scoring.opt.predict_file = lambda *given, **named: (None, scores())\n"
         f"{MAIN}"
     )
-    predict, environment = ("predict", model_file, file), {**os.environ, "TMPDIR": str(folders[1])}
-    with start(*predict, "-o", folders[0] / "s.txt", code=code, env=environment) as process:
-        assert process.stdout.readline() == "begun\n"
-        assert all(map(os.listdir, folders))
-        process.send_signal(first)
-        assert process.communicate(timeout=60) == ("cleaned up\n", "")
-    assert process.returncode == 128 + first
+    process = forks.start(code, "predict", model_file, file, "-o", folders[0] / "s.txt")
+    while process.is_alive() and not all(map(os.listdir, folders)):
+        time.sleep(0.001)
+    os.kill(process.pid, first)
+    process.join()
+    assert process.exitcode == 128 + first
+    assert (tmp_path / "printed").read_text() == "begun\ncleaned up\n"
+    assert (tmp_path / "said").read_text() == ""
     assert [*map(os.listdir, folders)] == [[], []]
 
 
-def in_terminal(width, *arguments):
-    """Return the lines that a command writes to a terminal of a width."""
+@pytest.fixture
+def in_terminal(with_streams):
+    """Return what runs a command in a terminal of a width, and returns its lines."""
     fcntl, pty, termios = map(pytest.importorskip, ("fcntl", "pty", "termios"))
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    command = [sys.executable, "-c", MAIN, *map(str, arguments)]
-    written = b""
-    with subprocess.Popen(
-        command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment
-    ) as process:
-        os.close(theirs)
+
+    def read(terminal):
+        written = b""
         with contextlib.suppress(OSError):  # which the end is on Linux
-            while piece := os.read(ours, 1 << 16):
+            while piece := os.read(terminal, 1 << 16):
                 written += piece
+        return re.sub(r"\x1b\[[0-9;]*m", "", written.decode()).replace("\r", "").splitlines()
+
+    def lines(width, *arguments):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        with ThreadPoolExecutor() as pool:
+            found = pool.submit(read, ours)
+            with_streams((0, *arguments), output=os.ttyname(theirs))
+            os.close(theirs)
         os.close(ours)
-    assert process.returncode == 0
-    text = re.sub(r"\x1b\[[0-9;]*m", "", written.decode())
-    return text.replace("\r", "").splitlines()
+        return found.result()
+
+    return lines
 
 
-def test_tables_fit_a_terminal(file, tmp_path):
+def test_tables_fit_a_terminal(file, tmp_path, in_terminal):
     rng = np.random.default_rng(0)
     scores = [tmp_path / f"{name}-baseline.scores" for name in ("first", "second", "third")]
     for path in scores:

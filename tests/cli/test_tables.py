@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from functools import partial
@@ -17,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+import forks
 import shop
 from pairgram import (
     AutoRanker,
@@ -286,23 +286,20 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
     output.mkdir()
     code = (  # every batch takes so long that there is time to interrupt the command
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
+        f"{forks.in_folder(tmp_path)}"
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import time; from pairgram.rankers import scores; scored = scores._scored\n"
         "scores._scored = lambda *given: (time.sleep(1), scored(*given))[1]\n"
         "from pairgram.cli import main; main()"
     )
-    command = ("-c", code, "predict", model_file, tmp_path / "*.parquet")
-    with subprocess.Popen(
-        [sys.executable, *map(str, command), "-o", str(output / "s.parquet")],
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        deadline = time.monotonic() + 30
-        while not os.listdir(output) and time.monotonic() < deadline:
-            time.sleep(0.001)
-        process.send_signal(signal.SIGINT)
-        told = process.communicate()[1]
-    assert (process.returncode, told) == (130, "pairgram: interrupted\n")
+    command = ("predict", model_file, tmp_path / "*.parquet", "-o", output / "s.parquet")
+    process = forks.start(code, *command)
+    while process.is_alive() and not os.listdir(output):
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGINT)
+    process.join()
+    assert process.exitcode == 130
+    assert (tmp_path / "said").read_text() == "pairgram: interrupted\n"
     assert os.listdir(output) == []
 
 

@@ -1,9 +1,7 @@
 """Tables on a Dask cluster of two worker processes, beside the local engine."""
 
-import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -20,6 +18,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 
+import forks
 import pairgram as pg
 from table_sources import make_rows, write_parts
 
@@ -30,8 +29,8 @@ BORDERS = [100, 101, 101, 300]
 
 @pytest.fixture(scope="module")
 def client():
-    way = "spawn" if sys.platform == "win32" else "forkserver"  # one import of other packages
-    multiprocessing.get_context(way).set_forkserver_preload(["sklearn.pipeline", "dask.dataframe"])
+    forks.start("").join()
+    way = forks.FRESH.get_start_method()
     given = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         dask.config.set({"distributed.worker.multiprocessing-method": way}),
