@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ N = 2_000_000
 rng = np.random.default_rng(0)
 
 
+@cache
 def problem(n=N, pairs="dropped", n_queries=20):
     offsets = np.linspace(0, n, n_queries + 1).astype(np.int64)
     return _core.RankingProblem(

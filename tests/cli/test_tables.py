@@ -348,14 +348,14 @@ def test_columns_that_are_no_features_are_left_out_of_training(folder, tmp_path)
     )
 
 
-@pytest.mark.parametrize("model", ["rankrls", "auto", "ranksvm"])
+@pytest.mark.parametrize("model", ["rankrls", "auto", "ranksvm --Cs 0.1"])
 def test_a_first_look_says_what_it_assumes(folder, tmp_path, model):
     """Text and dates are left out, and gaps filled, if nobody said what features are."""
     frame = pd.read_parquet(folder / "data")
     frame.loc[3, "b"] = np.nan
     frame["day"] = pd.Timestamp("2024-05-01")
     frame.to_parquet(tmp_path / "shop.parquet")
-    given = ("train", tmp_path / "shop.parquet", *COLUMNS, "--model", model)
+    given = ("train", tmp_path / "shop.parquet", *COLUMNS, "--model", *model.split())
     filled = ("; missing values count as the mean of their column: --features, --exclude and "
               "--missing say otherwise")  # fmt: skip
     said = f"took 4 columns as features: b, a, c, d; left out doc (text), day (times){filled}"

@@ -3,8 +3,6 @@
 import math
 import os
 import pickle
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +21,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+import forks
 import pairgram as pg
 from axes import every
 from pairgram import _core
@@ -530,9 +529,9 @@ for inputs in (None, "standard", "raw+quantile"):
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux' /proc")
-def test_resident_memory_rises_no_more_than_of_a_plain_fit():
-    found = subprocess.check_output([sys.executable, "-c", RISE_OF_A_FIT])
-    plain, *rises = map(float, found.split())
+def test_resident_memory_rises_no_more_than_of_a_plain_fit(tmp_path):
+    forks.start(forks.in_folder(tmp_path) + RISE_OF_A_FIT).join()
+    plain, *rises = map(float, (tmp_path / "printed").read_text().split())
     assert len(rises) == 2
     assert max(rises) < plain + 0.25, (plain, rises)
 

@@ -6,8 +6,6 @@ It goes to other processes as a pickle, and scores soon after its model was read
 import asyncio
 import pickle
 import re
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import forks
 import pairgram as pg
 
 X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
@@ -69,8 +68,7 @@ def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
         model.fit(X, -y, qid=qid)
     assert pickle.dumps((X, qid, scorers)) == told
     (tmp_path / "told").write_bytes(told)
-    arguments = [sys.executable, "-c", LOADS, tmp_path / "told", tmp_path / "found"]
-    subprocess.run(arguments, check=True)
+    forks.start(LOADS, tmp_path / "told", tmp_path / "found").join()
     found = pickle.loads((tmp_path / "found").read_bytes())
     for scores, wanted in zip(found, expected, strict=True):
         np.testing.assert_array_equal(scores, wanted)
