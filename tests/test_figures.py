@@ -10,7 +10,7 @@ test_readme.
 import re
 from pathlib import Path
 
-import pytest
+from axes import every
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -55,7 +55,7 @@ def unfounded(text):
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@every(page=PAGES)
 def test_figures_have_a_command_and_a_date(page):
     text = page.read_text(encoding="utf-8")
     assert not unfounded(text)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pairgram
+from axes import every
 from pairgram import _core
 
 SOURCE = Path(pairgram.__file__).parent
@@ -36,11 +37,7 @@ def test_the_stub_names_what_the_extension_has():
     assert named - private == found
 
 
-@pytest.mark.parametrize(
-    "function",
-    [node for node in stub().body if isinstance(node, ast.FunctionDef)],
-    ids=lambda node: node.name,
-)
+@every(function=[node for node in stub().body if isinstance(node, ast.FunctionDef)])
 def test_the_stub_has_the_arguments_of_the_extension(function):
     arguments = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
     signatures = getattr(_core, function.name).__doc__

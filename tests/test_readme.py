@@ -8,6 +8,7 @@ import pytest
 import typer
 
 import forks
+from axes import every
 from parts.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -70,9 +71,7 @@ def test_page(page, tmp_path):
         assert shown in printed
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.stem
-)
+@every(page=[ROOT / "README.md", *PAGES, ROOT / "CHANGELOG.md"])
 def test_links_lead_to_files(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem as SklearnNystroem, RBFSampler
 from sklearn.metrics.pairwise import laplacian_kernel, pairwise_kernels, rbf_kernel
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 import pairgram as pg
 from axes import every
@@ -70,13 +70,9 @@ def data():
     return pg.make_ranking(25, (1, 20), 5, random_state=0)
 
 
-@parametrize_with_checks([*MAPS[2:4], *MAPS[-3:], pg.Nystroem("minmax", n_components=20)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-def test_scikit_learn_checks_of_a_callable():  # whose name is another in every process
-    check_estimator(CALLABLE, on_skip=None)
+@every(estimator=[*MAPS[2:4], *MAPS[-3:], pg.Nystroem("minmax", n_components=20), CALLABLE])
+def test_scikit_learn_checks(estimator):
+    check_estimator(estimator, on_skip=None)
 
 
 @given(st.integers(0, 2**31 - 1), st.integers(1, 30), st.integers(1, 60), st.floats(0.01, 3))
@@ -354,8 +350,7 @@ def test_threads_and_containers_do_not_matter(feature_map, dtype):
 
 
 @pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every(pairs=["with_ties", "without_ties", None], dtype=[np.float64, np.float32])
 def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
     X, y, qid = data
     X = X.astype(dtype)

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+from axes import every
 from pairgram import Pairgram, Preferences, RankRLS, RankRLSCV, RankSVMCV, fit_many, scan
 
 LOST = "spreads so much more widely"
@@ -56,13 +57,10 @@ ROADS = {
 }
 
 
-@pytest.mark.parametrize("spread", [1e3, 1e6, 1e9, 1e12])
-@pytest.mark.parametrize(
-    ("n_rows", "n_features", "wide"), [(540, 2, 1), (200, 8, 0), (200, 8, 7), (20, 45, 44)]
-)
 @pytest.mark.parametrize("road", ROADS)
-def test_one_ridge_is_the_minimiser(road, n_rows, n_features, wide, spread):
-    X, y, qid = problem(n_rows, n_features, wide, spread)
+@every(spread=[1e3, 1e6, 1e9, 1e12], shape=[(540, 2, 1), (200, 8, 0), (200, 8, 7), (20, 45, 44)])
+def test_one_ridge_is_the_minimiser(road, shape, spread):
+    X, y, qid = problem(*shape, spread)
     if road == "float32":
         X = X.astype(np.float32).astype(np.float64)
     expected = minimiser(X, y, qid, 1.0)

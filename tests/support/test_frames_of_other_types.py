@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from axes import every
 from pairgram import (
     Pairgram,
     RandomNodes,
@@ -55,8 +56,8 @@ ROADS = {
 }
 
 
-@pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("road", ROADS)
+@every(kind=FRAMES)
 def test_as_the_plain_frame(road, kind):
     frame, plain = FRAMES[kind]
     with warnings.catch_warnings():
