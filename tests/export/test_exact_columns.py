@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
+from axes import every
 from pairgram import RankRLS, export
 
 CODES = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
@@ -75,9 +76,9 @@ SCALERS = [StandardScaler(), MaxAbsScaler(), MinMaxScaler((0.1, 0.7)), RobustSca
 @pytest.mark.parametrize(
     "last", [ONE_HOT, KBinsDiscretizer(4, encode="onehot-dense")], ids=["one-hot", "bins"]
 )
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.filterwarnings("ignore:Bins whose width:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*quantile_method:FutureWarning")
+@every(seed=range(5))
 def test_codes_that_were_scaled_are_categories_again(scaler, last, seed):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"c": rng.choice([*"abcdefg"], 60)})

@@ -1,5 +1,6 @@
 """Inputs within lists: against slow references, and rankers against fits to transformed columns."""
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -110,6 +111,12 @@ def problem(seed=0):
     return X[order], y[order], qid[order]
 
 
+@cache
+def columns_of_the_problem(kind):
+    X, _, qid = problem()
+    return reference(kind, X, qid)
+
+
 ESTIMATORS = [
     pg.RankRLS(),
     pg.RankRLS(pairs=None),
@@ -137,7 +144,7 @@ ESTIMATORS = [
 @every(kind=KINDS)
 def test_rankers_are_fitted_to_the_columns(estimator, kind):
     X, y, qid = problem()
-    H, train = reference(kind, X, qid), qid < 40
+    H, train = columns_of_the_problem(kind), qid < 40
     own = sklearn.clone(estimator).set_params(inputs=kind)
     own.fit(X[train], y[train], qid=qid[train])
     other = sklearn.clone(estimator).fit(H[train], y[train], qid=qid[train])
@@ -159,7 +166,7 @@ def test_rankers_are_fitted_to_the_columns(estimator, kind):
 )
 def test_rows_of_a_validation_set_have_lists_of_their_own(estimator, kind):
     X, y, qid = problem()
-    H, train = reference(kind, X, qid), qid < 40
+    H, train = columns_of_the_problem(kind), qid < 40
     own = sklearn.clone(estimator).set_params(inputs=kind)
     own.fit(X[train], y[train], qid=qid[train], validation=(X[~train], y[~train], qid[~train]))
     other = sklearn.clone(estimator)

@@ -268,7 +268,8 @@ def test_arms_are_samples_of_different_queries():
     qid, arm = np.repeat(np.arange(n), k), np.repeat(rng.choice(["old", "new"], n), k)
     y = rng.integers(0, 2, n * k) * 1.0
     scores = rng.standard_normal(n * k) + (arm == "new") * y
-    found = compare(y, qid, scores, ["ndcg@5", "mrr"], arm=arm, baseline="old")
+    named = {"arm": arm, "baseline": "old", "n_permutations": 10_000}
+    found = compare(y, qid, scores, ["ndcg@5", "mrr"], **named)
     for row, metric in enumerate(["ndcg@5", "mrr"]):
         values = {}
         for name in ("old", "new"):

@@ -324,7 +324,9 @@ def test_rank_svm(named):
         close(found.predict(tables()[0]), wanted.predict(ROWS.X), 1e-4)
 
 
-@pytest.mark.parametrize("named", [{}, {"inputs": [None, "standard"]}, {"Cs": [1e-3, 1.0, 1e-2]}])
+@pytest.mark.parametrize(
+    "named", [{}, {"inputs": [None, "standard"], "Cs": [0.1]}, {"Cs": [1e-3, 1.0, 1e-2]}]
+)
 def test_rank_svm_cv_with_a_validation_table(named):
     model = pg.RankSVMCV(tol=1e-6, **named)
     held = make_rows(seed=5)
