@@ -151,6 +151,7 @@ def test_real_labels_follow_the_definition(name, queries, offset, order):
     kind=["distinct", "tied", "two", "close", "constant", "ascending", "descending"],
 )
 @example(n=4096, kind="two")  # one digit, which is an odd number of them
+@example(n=300, kind="close")  # whose order at the cut is not that of their first bits
 def test_every_way_of_ranking_a_list(n, kind):
     rng = np.random.default_rng(n)
     y = rng.integers(0, 4, n).astype(float)
