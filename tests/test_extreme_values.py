@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
+from axes import every
 from parts.data import PairSettings, RankingData, apply_half_laplacian
 from problems import BY_STEPS
 
@@ -56,7 +57,7 @@ def right_or_refused(model, rows, labels, weights):
     return True
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every(name=MODELS)
 def test_weights(name):
     model = MODELS[name]
     passed = [right_or_refused(model, X, Y, np.full(N, size)) for size in SIZES]
@@ -69,14 +70,14 @@ def test_weights(name):
             np.testing.assert_allclose(weighted, expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every(name=MODELS)
 def test_weights_beside_others(name):
     for size in SIZES:
         passed = right_or_refused(MODELS[name], X, Y, np.where(FEW, size, 1.0))
         assert passed or size > 1e100 or size < 1e-180
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if not any(k in n for k in ("rbf", "Nys"))])
+@every(name=[n for n in MODELS if not any(k in n for k in ("rbf", "Nys"))])
 def test_features(name):
     nodes = "ELM" in name
     for size in SIZES:
@@ -85,7 +86,7 @@ def test_features(name):
             assert passed or nodes or size > 1e100 or size < 1e-120
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if "gain" not in n and "SVM" not in n])
+@every(name=[n for n in MODELS if "gain" not in n and "SVM" not in n])
 def test_labels(name):
     for size in SIZES:
         labels = Y * size
@@ -117,10 +118,10 @@ def test_sparse_rows(set_limits):
     pg.RankRLS().fit(sp.csr_array(np.eye(N, 4) * 0), Y, qid=QID)
 
 
-@pytest.mark.parametrize(
-    "pairs", ["with_ties", "without_ties", "gain_difference", "label_difference"]
+@every(
+    tiny=[1e-100, 1e-120, 1e-150],
+    pairs=["with_ties", "without_ties", "gain_difference", "label_difference"],
 )
-@pytest.mark.parametrize("tiny", [1e-100, 1e-120, 1e-150])
 def test_dual_and_primal_agree_beside_tiny_weights(pairs, tiny):
     weights = np.where(FEW, tiny, 1.0)
     named = {"qid": QID, "sample_weight": weights}

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from axes import every
 from same import archive, public
 from same.__main__ import compare
 
@@ -26,9 +27,8 @@ def test_equal_results_have_no_difference():
     assert [(c.equal, len(c.configurations)) for c in counts.values()] == [(3, 2), (1, 1)]
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
+@every(
+    changed=[
         {"one/a -> coef_": np.array([1.0, -2.0 - 4e-9, np.nan])},
         {"one/a -> coef_": np.array([1.0, -2.0, 0.0])},
         {"one/a -> coef_": np.array([1.0, -2.0])},
@@ -38,8 +38,7 @@ def test_equal_results_have_no_difference():
         {"one/b -> text": np.array(1.0)},
         {"two -> rank": np.array([2, 1])},
         {"two -> more": np.array(1.0)},
-    ],
-    ids=str,
+    ]
 )
 def test_what_differs_is_found(changed):
     assert _found(changed)[1] == list(changed)

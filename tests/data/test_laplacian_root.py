@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from threadpoolctl import threadpool_limits
 
 import reference
+from axes import every
 from pairgram import _core
 from problems import Problem, compiled, problems, ranking_problem
 
@@ -62,8 +63,7 @@ def test_in_place_in_row_order(problem, pairs, weighting, axis, adjoint, width):
     np.testing.assert_array_equal(threaded, vectors)
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("pairs", PAIRS)
+@every(pairs=PAIRS, axis=[0, 1])
 def test_strips_of_many_vectors_and_a_long_query(pairs, axis):
     """More vectors than a strip, of a query of which few fit one."""
     rng = np.random.default_rng(0)

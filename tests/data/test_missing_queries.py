@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pairgram as pg
+from axes import every
 from pairgram import MissingQueryWarning
 
 X, Y, QID = pg.make_ranking(60, 20, 4, random_state=0)
@@ -36,7 +37,7 @@ CONTENT = [
 ]
 
 
-@pytest.mark.parametrize("model", FORGETFUL, ids=repr)
+@every(model=FORGETFUL)
 def test_many_rows_without_ids_are_warned_of(model):
     message = rf"^{type(model).__name__}\.fit got 1200 rows without qid and group: they are one"
     with pytest.warns(MissingQueryWarning, match=message) as caught:
@@ -60,8 +61,7 @@ def test_a_problem_of_a_batch_may_be_one_query(model):
         clone(model).fit(X, Y)
 
 
-@pytest.mark.parametrize("model", FORGETFUL, ids=repr)
-@pytest.mark.parametrize("wrap", [clone, lambda model: make_pipeline(StandardScaler(), model)])
+@every(wrap=[clone, lambda model: make_pipeline(StandardScaler(), model)], model=FORGETFUL)
 def test_cross_validation_without_ids_is_warned_of(model, wrap):
     message = r"fit got \d+ rows without qid and group.*params=.*scope='global' if that is meant"
     with pytest.warns(MissingQueryWarning, match=message):

@@ -1,9 +1,9 @@
 """Queries: ids of any kind in any order, sizes, weights per query."""
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
 
+from axes import every
 from parts.data import Queries
 
 
@@ -35,8 +35,10 @@ def test_every_row_is_in_its_query(ids):
     assert (queries.grouped(values)[queries.offsets[:-1]] == first_seen).all() or not ids
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint64, np.float64, ">i8", object, str])
-@pytest.mark.parametrize("order", ["ascending", "permuted", "joined", "interleaved"])
+@every(
+    order=["ascending", "permuted", "joined", "interleaved"],
+    dtype=[np.int64, np.int32, np.uint64, np.float64, ">i8", object, str],
+)
 def test_ids_of_any_dtype_make_the_same_queries(dtype, order):
     rng = np.random.default_rng(0)
     numbers = np.repeat(np.arange(300), rng.integers(1, 9, 300))

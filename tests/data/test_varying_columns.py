@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 
 import pairgram as pg
 import reference
+from axes import every
 from pairgram import Pairgram, RankRLS, _core
 from parts.files import read_file, write_file
 from parts.solvers import svm_training as training
@@ -158,16 +159,15 @@ def test_pairs_of_all_rows():
         total - first
 
 
-@pytest.mark.parametrize(
-    "feature_map",
-    [
+@every(
+    pairs=["with_ties", None],
+    feature_map=[
         pg.RandomNodes(7, "linear", random_state=0),
         pg.RandomNodes(7, "relu", random_state=0),
         pg.RandomFourier(7, random_state=0),
         pg.Nystroem(n_components=7, random_state=0),
     ],
 )
-@pytest.mark.parametrize("pairs", ["with_ties", None])
 def test_mapped_rows(feature_map, pairs):
     X, y, qid = dominated(1.0)
     X[20:30] = X[20]  # a query of equal rows
@@ -214,10 +214,8 @@ def test_estimators_do_not_count(monkeypatch):
     assert given[1].tolist() == [20, 20, 20, 20, 20]
 
 
-@pytest.mark.parametrize("n_features", [6, 40, 100])
-@pytest.mark.parametrize(
-    "model",
-    [
+@every(
+    model=[
         RankRLS(),
         RankRLS(0.0),
         RankRLS(form="dual"),
@@ -228,7 +226,7 @@ def test_estimators_do_not_count(monkeypatch):
         pg.RankRLSCV(inputs="maxabs"),
         pg.RankSVM(),
     ],
-    ids=repr,
+    n_features=[6, 40, 100],
 )
 def test_columns_that_do_not_vary_have_the_weight_zero(model, n_features):
     X, y, qid = pg.make_ranking(30, 12, n_features, random_state=n_features)

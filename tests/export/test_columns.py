@@ -8,6 +8,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
+from axes import every
 from pairgram import RandomNodes, RankRLS, export, make_ranking
 
 pandas = pytest.importorskip("pandas")
@@ -20,9 +21,9 @@ def data():
     return frame, y, qid
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [
+@every(
+    remainder=["passthrough", "drop", MinMaxScaler()],
+    chosen=[
         ["a", "id"],
         "A",
         slice("A", "c0"),
@@ -32,9 +33,7 @@ def data():
         [True, False, True, False, False],
         [-1, 0],
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("remainder", ["passthrough", "drop", MinMaxScaler()], ids=str)
 def test_chosen_columns(data, chosen, remainder):
     frame, y, qid = data
     scaler = MinMaxScaler() if chosen != "A" else "passthrough"
@@ -92,8 +91,9 @@ def of_categories(y, categories):
 CATEGORIES = [0.1, 0.2, 0.3, 2.0**24 + 1, 1e-40]
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64", None])
-@pytest.mark.parametrize("named", [{}, {"kernel": "rbf"}, {"kernel": "laplacian"}], ids=str)
+@every(
+    named=[{}, {"kernel": "rbf"}, {"kernel": "laplacian"}], precision=["float32", "float64", None]
+)
 def test_categories_that_float32_rounds_are_met_in_onnx(data, named, precision):
     _, y, qid = data
     X = of_categories(y, CATEGORIES)

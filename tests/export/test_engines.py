@@ -181,7 +181,7 @@ PIPELINES = {
 }
 
 
-@pytest.mark.parametrize("name", PIPELINES)
+@every(name=PIPELINES)
 def test_pipelines(data, name):
     X, y, qid = data
     model = PIPELINES[name]().fit(X, y, rankrls__qid=qid)
@@ -374,8 +374,7 @@ def test_vespa_warns_of_values_beside_those_that_it_tests(data):
         export.to_vespa(model, "m", features=[f"f{j}" for j in range(8)])
 
 
-@pytest.mark.parametrize("inputs", [None, "standard", "quantile"])
-@pytest.mark.parametrize("missing", ["zero", "mean", "median"])
+@every(missing=["zero", "mean", "median"], inputs=[None, "standard", "quantile"])
 def test_missing_values_are_filled_in(data, missing, inputs):
     from pairgram import scan
 

@@ -12,6 +12,7 @@ import pytest
 from tests.engines.__main__ import ENGINES, exported_to, held
 from tests.engines.cases import groups
 
+from axes import every
 from parts.data import Queries
 from parts.export import (
     RanklibModel,
@@ -41,7 +42,7 @@ def test_engines_are_recorded():
     assert max(path.stat().st_size for path in FILES) < 100_000
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@every(path=FILES)
 def test_an_engine_computes_what_is_assumed(path):
     head, *lines = map(json.loads, path.read_text().splitlines())
     for line in lines:

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from axes import every
 from pairgram import RandomNodes, RankRLS, export, make_ranking, scan
 
 
@@ -116,8 +117,7 @@ WRITERS = [
 ]
 
 
-@pytest.mark.parametrize("write", WRITERS)
-@pytest.mark.parametrize("offset", [0.0, 1e9])
+@every(offset=[0.0, 1e9], write=WRITERS)
 def test_scores_that_become_equal_do_not_pass(data, write, offset):
     X, y, qid = data
     X = X + offset
@@ -208,8 +208,7 @@ def test_a_shift_has_a_margin_for_float32(data):
     assert 0 <= scores.min() < 1e-2
 
 
-@pytest.mark.parametrize("inputs", ["quantile", "raw+quantile"])
-@pytest.mark.parametrize("n", [30, 47, 50, 69, 85, 86, 87])
+@every(n=[30, 47, 50, 69, 85, 86, 87], inputs=["quantile", "raw+quantile"])
 def test_quantiles_of_tied_values_in_float32(inputs, n):
     rng = np.random.default_rng(n)
     X = rng.integers(0, 3, (n, 2)).astype(float)

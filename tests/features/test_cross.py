@@ -9,6 +9,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 import pairgram as pg
+from axes import every
 from fuzz.forge import Tensor, pack, parse
 
 LEFT, RIGHT, KEPT = [1, 3, 4], [0, 5, 6, 7], [2]
@@ -88,8 +89,7 @@ def test_fits_are_those_of_products(sizes, pairs, weighting, weighted, seed):
     np.testing.assert_allclose(model.predict(lists.X), other.predict(H), atol=1e-9)
 
 
-@pytest.mark.parametrize("pairs", PAIRS)
-@pytest.mark.parametrize("sizes", [(1, 12), (20, 60)], ids=["short", "long"])
+@every(sizes=[(1, 12), (20, 60)], pairs=PAIRS)
 def test_held_out_scores_are_those_of_products(pairs, sizes):
     lists = Lists(np.random.default_rng(2).integers(*sizes, 30), seed=3)
     given = {"y": lists.y, "qid": lists.qid, "sample_weight": lists.weight}

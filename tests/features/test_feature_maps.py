@@ -14,7 +14,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import KBinsDiscretizer
 
-from axes import drawn
+from axes import drawn, every
 from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     Nystroem,
@@ -217,8 +217,7 @@ def test_statistics_keep_a_map_of_their_own(data, tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), before)
 
 
-@pytest.mark.parametrize("activation", ["sigmoid", "tanh", "hardlim", "gaussian"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@every(bad=[np.nan, np.inf], activation=["sigmoid", "tanh", "hardlim", "gaussian"])
 def test_no_activation_hides_infinity(data, activation, bad):
     X, y, qid = data
     stream = Pairgram(feature_map=nodes(activation)).update(X, y, qid=qid)

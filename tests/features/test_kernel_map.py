@@ -317,8 +317,7 @@ def test_many_rows_are_clustered_in_batches(set_limits, free_memory):
         pg.Nystroem(landmarks="rpcholesky", n_components=10).fit(X)
 
 
-@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every(dtype=[np.float64, np.float32], feature_map=[*MAPS, CALLABLE])
 def test_scores_need_no_whitened_rows(feature_map, dtype):
     X, y, qid = pg.make_ranking(60, (1, 20), 5, random_state=0)
     X = X.astype(dtype)
@@ -332,8 +331,7 @@ def test_scores_need_no_whitened_rows(feature_map, dtype):
             np.testing.assert_allclose(scores, expected[: len(scores)], atol=atol)
 
 
-@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every(dtype=[np.float64, np.float32], feature_map=[*MAPS, CALLABLE])
 def test_threads_and_containers_do_not_matter(feature_map, dtype):
     X = np.random.default_rng(0).normal(size=(2000, 6)).astype(dtype)
     expected = fresh(feature_map, n_threads=1).fit(X).transform(X)
@@ -367,7 +365,7 @@ def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
     np.testing.assert_allclose(fused.scores_, explicit.scores_, rtol=rtol)
 
 
-@pytest.mark.parametrize("feature_map", [*MAPS, CALLABLE], ids=name_of)
+@every(feature_map=[*MAPS, CALLABLE])
 def test_leaving_queries_out_equals_refits(data, feature_map):
     X, y, qid = data
     fitted = clone(feature_map).fit(X)
@@ -508,8 +506,7 @@ def test_settings_changed_after_fit_do_not_reach_the_features(data, tmp_path):
         np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(X), before)
 
 
-@pytest.mark.parametrize("feature_map", MAPS, ids=name_of)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@every(dtype=[np.float64, np.float32], feature_map=MAPS)
 def test_rounding_of_equal_rows_is_not_scaled_up(feature_map, dtype):
     rng = np.random.default_rng(0)
     sizes = [9, 11, 100, 50, 6001]

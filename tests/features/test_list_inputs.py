@@ -92,7 +92,7 @@ def test_values_that_differ_in_their_last_bits(n):
     np.testing.assert_array_equal(out[:, 0], (rankdata(x) - 1) / (n - 1))
 
 
-@pytest.mark.parametrize("n", [7, 8, 9, 16, 17, 100, 128, 129, 1024, 2048])
+@every(n=[7, 8, 9, 16, 17, 100, 128, 129, 1024, 2048])
 def test_lists_of_any_length_are_sorted(n):
     x = np.random.default_rng(n).permutation(np.arange(n) - n // 2).astype(float)
     out = _core.list_columns("rank", False, x[:, None].copy(), np.array([0, n]), None, 1)
@@ -159,10 +159,14 @@ def test_rankers_are_fitted_to_the_columns(estimator, kind):
         np.testing.assert_array_equal(scorer(X[~train], qid[~train]), found)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "estimator",
-    [pg.RankRLSCV(), pg.RankRLSCV(kernel="rbf"), pg.RankSVMCV(), pg.ELMRankCV(random_state=0)],
+@every(
+    estimator=[
+        pg.RankRLSCV(),
+        pg.RankRLSCV(kernel="rbf"),
+        pg.RankSVMCV(),
+        pg.ELMRankCV(random_state=0),
+    ],
+    kind=KINDS,
 )
 def test_rows_of_a_validation_set_have_lists_of_their_own(estimator, kind):
     X, y, qid = problem()

@@ -6,6 +6,7 @@ import scipy.linalg
 from hypothesis import given, settings, strategies as st
 from threadpoolctl import threadpool_limits
 
+from axes import every
 from pairgram import Pairgram, _core
 from parts.solvers import solve_definite
 
@@ -77,8 +78,7 @@ def test_the_first_pivot_that_is_not_positive(data, order, n_threads, seed):
     np.testing.assert_array_equal(np.triu(matrix, 1), above)
 
 
-@pytest.mark.parametrize("order", [385, 513, 1025, 1500])
-@pytest.mark.parametrize("row", [0, 200, 384])
+@every(row=[0, 200, 384], order=[385, 513, 1025, 1500])
 def test_a_pivot_of_an_integer_matrix(order, row):
     """All pivots of L Lᵀ with integer L are exact: the one that is 0 is found at its row."""
     rng = np.random.default_rng(order + row)
@@ -175,7 +175,7 @@ def test_ridge_of_many_features_has_the_same_bits_for_any_number_of_threads():
         np.testing.assert_array_equal(other, one)
 
 
-@pytest.mark.parametrize("order", [*ORDERS, 300])
+@every(order=[*ORDERS, 300])
 def test_the_inverse_of_a_factor(order):
     rng = np.random.default_rng(order)
     L, _ = with_marked_triangle(rng.normal(size=(order, order)) / np.sqrt(order), rng)

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
+from axes import every
 from pairgram import compare, compare_runs, evaluate, evaluate_run, make_ranking, plots
 from parts.metrics import (
     bootstrap_means,
@@ -37,8 +38,7 @@ def enumerated(differences):
 # --- tests -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 9, 13])
-@pytest.mark.parametrize("decimals", [1, 15])
+@every(decimals=[1, 15], n=[1, 2, 5, 9, 13])
 def test_few_queries_are_enumerated(n, decimals):
     rng = np.random.default_rng(n)
     columns = np.round(rng.normal(0.3, 1, (n, 4)), decimals)  # one decimal: many equal sums
@@ -232,7 +232,7 @@ def test_runs():
 Y, QID = [1, 0, 0, 1], ["a", "a", "b", "b"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every(seed=range(20))
 def test_rounding_errors_are_no_differences(seed):
     """One system is a line of the other, so that the metric ties in every query."""
     rng = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import reference_metrics as reference
-from axes import drawn
+from axes import drawn, every
 from pairgram import MissingQueryWarning, RankRLSCV, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from parts.metrics import FAMILIES
@@ -173,8 +173,7 @@ def test_every_way_of_ranking_a_list(n, kind):
             assert_allclose(metric(y, score), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("gain", ["exp2", "linear"])
-@pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 65, 200])
+@every(n=[1, 7, 8, 9, 63, 64, 65, 200], gain=["exp2", "linear"])
 def test_gains_are_exact_and_summed_from_the_top(n, gain):
     rng = np.random.default_rng(n)
     whole = rng.integers(0, 63, n).astype(float)
@@ -188,7 +187,7 @@ def test_gains_are_exact_and_summed_from_the_top(n, gain):
         assert get_metric("dcg", gain=gain, ties="order")(y, score) == expected
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if get_metric(name).ties])
+@every(name=[name for name in ALL if get_metric(name).ties])
 def test_averaged_ties_are_the_mean_over_all_orders(name):
     rng = np.random.default_rng(0)
     metric = get_metric(name, ties="average")
@@ -491,8 +490,7 @@ def test_lightgbm_reports_the_same():
         assert_allclose(ours[name], values[-1], rtol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("n", [50, 3000, 6000])
-@pytest.mark.parametrize("decimals", [0, 1, 12])
+@every(decimals=[0, 1, 12], n=[50, 3000, 6000])
 def test_scipy_correlations(n, decimals):
     from scipy.stats import kendalltau, pearsonr, spearmanr
 
@@ -815,8 +813,10 @@ def test_metrics_choose_models_and_judge_tables(name):
     assert_allclose(evaluate(name, table, model)[name], expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["bedroc", "ef@5%", "map", "mrr", "p@10", "auc"])
-@pytest.mark.parametrize("y", [np.linspace(5.5, 9.5, 20), np.arange(20) % 5 + 1.0])
+@every(
+    y=[np.linspace(5.5, 9.5, 20), np.arange(20) % 5 + 1.0],
+    name=["bedroc", "ef@5%", "map", "mrr", "p@10", "auc"],
+)
 def test_labels_that_differ_and_all_count_as_relevant_warn(name, y):
     scores = np.arange(20.0)
     with pytest.warns(UserWarning, match=f"{name}: every label is at least relevant=1"):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from numpy.testing import assert_array_equal
 
+from axes import every
 from pairgram import evaluate_run, get_metric, read_qrels, read_run, write_run
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -55,7 +56,7 @@ def made(seed):
     return qrels, run
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every(seed=range(40))
 def test_the_numbers_of_trec_eval(seed):
     qrels, run = made(seed)
     theirs = pytrec_eval.RelevanceEvaluator(qrels, MEASURES).evaluate(run)

@@ -11,6 +11,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import pairgram
+from axes import every
 from pairgram import AutoRanker, ELMRankCV, RankRLSCV, RankSVMCV
 
 WARNING = "settings are chosen by {} queries or groups"
@@ -31,8 +32,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-@pytest.mark.parametrize("n", [2, 3])
+@every(n=[2, 3], name=SEARCHES)
 def test_searches_warn_of_two_or_three_queries(name: str, n: int) -> None:
     X, y, qid = _lists(n)
     with pytest.warns(UserWarning, match=WARNING.format(n)):

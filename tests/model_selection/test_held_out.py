@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold, RepeatedKFold
 
+from axes import every
 from pairgram import (
     ELMRankCV,
     PairwiseELMCV,
@@ -48,7 +49,7 @@ SEARCHES = [
 ]
 
 
-@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+@every(search=SEARCHES)
 def test_the_scores_kept_give_the_best_score(rows, search):
     X, y, qid = rows
     search = search.fit(X, y, qid=qid)

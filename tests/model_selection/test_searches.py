@@ -10,7 +10,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.preprocessing import FunctionTransformer
 
-from axes import drawn
+from axes import drawn, every
 from pairgram import (
     ELMRankCV,
     PairwiseELMCV,
@@ -210,9 +210,7 @@ def weights_of(rows, weighted):
     return v, c
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kernel", [None, "rbf"])
+@every(kernel=[None, "rbf"], weighted=[False, True], metric=METRICS)
 def test_the_standard_deviation_over_queries_is_that_of_refits(metric, weighted, kernel, rows):
     X, y, qid = rows
     v, c = weights_of(rows, weighted)
@@ -235,9 +233,7 @@ def test_the_standard_deviation_over_queries_is_that_of_refits(metric, weighted,
             np.testing.assert_allclose(deviation, values.std(), rtol=1e-12)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", ["RankRLS", "RankSVM"])
+@every(name=["RankRLS", "RankSVM"], weighted=[False, True], metric=METRICS)
 def test_the_standard_deviation_over_splits_is_that_of_refits(name, metric, weighted, rows):
     X, y, qid = rows
     v, c = weights_of(rows, weighted)

@@ -8,6 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import pairgram as pg
+from axes import every
 from fuzz.forge import Tensor, pack, parse
 
 ALPHA = 3.0
@@ -159,9 +160,8 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
     assert (model.posterior_.label_noise is not None) == exact
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
+@every(
+    setting=[
         {"scale": True},
         {"inputs": "standard"},
         {"inputs": "quantile"},
@@ -171,8 +171,7 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
         {"feature_map": pg.Cross([0], [1, 2, 3])},
         {"pairs": None},
         {"scope": "global"},
-    ],
-    ids=str,
+    ]
 )
 def test_any_features(setting):
     lists = Lists(seed=1)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from mpmath import mp
 
+from axes import every
 from pairgram import Nystroem, Pairgram, RankRLS, RankRLSCV, scan
 from reference_process import Process, linear, rbf
 
@@ -44,8 +44,7 @@ def floats(matrix):
     return np.array(matrix.tolist(), float)
 
 
-@pytest.mark.parametrize("weighting", SIZES)
-@pytest.mark.parametrize("form", FORMS)
+@every(form=FORMS, weighting=SIZES)
 def test_deviations(form, weighting):
     lists, (setting, kernel) = Lists(weighting), FORMS[form]
     process = lists.process(kernel)
@@ -101,8 +100,7 @@ def test_noise_of_statistics():
     np.testing.assert_allclose(model.std_of_differences(new[:1], new[1:2]), expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("weighting", SIZES)
-@pytest.mark.parametrize("form", FORMS)
+@every(form=FORMS, weighting=SIZES)
 def test_evidence(form, weighting):
     lists, (setting, kernel) = Lists(weighting), FORMS[form]
     alphas = [1e-3, 0.7, 100.0]

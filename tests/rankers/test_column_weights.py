@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
+from axes import every
 
 UNITS = np.array([100.0, 1.0, 0.01, 1.0, 5.0])
 X, y, qid = pg.make_ranking(12, (3, 9), 5, random_state=3)
@@ -176,17 +177,15 @@ def test_models_that_did_not_measure_take_rows():
     np.testing.assert_allclose(table["weight"], folded[table["column"]], rtol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
+@every(
+    form=["array", "frame", "float32", "csr"],
+    model=[
         pg.RankRLS(),
         pg.RankRLSCV(form="dual"),
         pg.RankSVM(),
         pg.PairwiseELMCV(n_nodes=6, random_state=0),
     ],
-    ids=repr,
 )
-@pytest.mark.parametrize("form", ["array", "frame", "float32", "csr"])
 def test_contributions_sum_to_the_score_but_for_a_constant(model, form):
     X, y, qid = ROWS
     X = X / UNITS

@@ -6,6 +6,7 @@ import scipy.optimize
 import scipy.sparse
 
 import pairgram as pg
+from axes import every
 from tests import reference_comparisons as reference
 
 LOSSES = ("squared_hinge", "squared", "logistic")
@@ -40,8 +41,7 @@ def minimum(name, Z, margin, weight, C):
     return found.x, objective
 
 
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array, np.float32])
-@pytest.mark.parametrize("loss", LOSSES)
+@every(loss=LOSSES, make=[np.asarray, scipy.sparse.csr_array, np.float32])
 def test_the_minimum(loss, make):
     margins = (0.0, 1.0) if loss == "logistic" else (0.0, 0.5, 2.0)
     X, winner, loser, margin, weight = problem(1, margins=margins)

@@ -6,6 +6,7 @@ import scipy.sparse
 from hypothesis import given, settings, strategies as st
 
 import pairgram as pg
+from axes import every
 from tests import reference_comparisons as reference
 
 WAYS = ("leave-comparison-out", "leave-item-out", "leave-group-out")
@@ -22,9 +23,11 @@ def problem(seed, n_items=12, n_pairs=60, n_features=4, ties=0.2):
     return X, winner, loser, margin, weight, groups
 
 
-@pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array, np.float32])
-@pytest.mark.parametrize("shape", [(12, 4), (6, 20)])
+@every(
+    shape=[(12, 4), (6, 20)],
+    make=[np.asarray, scipy.sparse.csr_array, np.float32],
+    form=["primal", "dual"],
+)
 def test_the_solution_of_differences_written_out(shape, make, form):
     X, winner, loser, margin, weight, _ = problem(1, shape[0], 60, shape[1])
     X = make(X)
@@ -50,10 +53,12 @@ def test_any_comparisons(seed, n_items, n_pairs, n_features):
         np.testing.assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("scoring", ["accuracy", "squared_error"])
-@pytest.mark.parametrize("way", WAYS)
+@every(
+    way=WAYS,
+    scoring=["accuracy", "squared_error"],
+    make=[np.asarray, scipy.sparse.csr_array],
+    form=["primal", "dual"],
+)
 def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
     X, winner, loser, margin, weight, groups = problem(2)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
@@ -169,9 +174,11 @@ def held_by_hand(cv, winner, loser, groups):
     return [(every[groups < days[t]], every[groups == days[t]]) for t in numbers]
 
 
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("options", [{}, {"form": "dual"}, {"positive": True}, {"svm": True}])
-@pytest.mark.parametrize("cv", ["item-folds", "forward", "time"])
+@every(
+    cv=["item-folds", "forward", "time"],
+    options=[{}, {"form": "dual"}, {"positive": True}, {"svm": True}],
+    make=[np.asarray, scipy.sparse.csr_array],
+)
 def test_folds_of_items_and_of_days_are_refits(cv, options, make):
     from sklearn.model_selection import TimeSeriesSplit
 
@@ -394,9 +401,7 @@ def test_auto_ranker():
     assert model.score(bent, y) > 0.95
 
 
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("way", [*WAYS, "splits"])
+@every(way=[*WAYS, "splits"], form=["primal", "dual"], make=[np.asarray, scipy.sparse.csr_array])
 def test_comparisons_that_no_other_tells_apart_tie(way, form, make):
     """Rounding errors have the signs of the labels, so that they would win every comparison."""
     winner, loser = np.arange(0, 40, 2), np.arange(1, 40, 2)
@@ -429,8 +434,7 @@ def test_rare_columns_tie_without_their_items():
             np.testing.assert_allclose(found, total / count, rtol=1e-12)
 
 
-@pytest.mark.parametrize("way", [*WAYS, 3])
-@pytest.mark.parametrize("form", ["primal", "dual"])
+@every(form=["primal", "dual"], way=[*WAYS, 3])
 def test_what_is_common_to_all_rows_costs_no_digit(way, form):
     X, winner, loser, margin, weight, groups = problem(18)
     X = np.round(256 * X) / 256

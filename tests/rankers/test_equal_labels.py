@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import pairgram as pg
+from axes import every
 
 WORDS = "no query has two rows with different labels, so there is nothing to learn: the model is"
 QUERY = np.repeat(np.arange(8), 5)
@@ -24,9 +25,8 @@ def fit_that_warns(model, *arguments, **named):
     assert not model.coef_.any()
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
+@every(
+    model=[
         pg.RankRLS(),
         pg.RankRLS(kernel="rbf"),
         pg.RankRLSCV(),
@@ -35,8 +35,7 @@ def fit_that_warns(model, *arguments, **named):
         pg.ELMRank(scope="query", random_state=0),
         pg.ELMRankCV(scope="query", random_state=0),
         pg.AutoRanker(time_budget=1.0, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
+    ]
 )
 def test_a_fit_to_labels_without_differences_warns_once(model):
     order = np.random.default_rng(1).permutation(40)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from axes import every
 from pairgram import AutoRanker, ELMRankCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV, make_ranking
 
 X, Y, QID = make_ranking(30, (3, 9), 4, random_state=0)
@@ -20,16 +21,15 @@ SEARCHES = [
 ]
 
 
-@pytest.mark.parametrize("search", SEARCHES[:3], ids=lambda search: type(search).__name__)
-@pytest.mark.parametrize(
-    "named",
-    [
+@every(
+    named=[
         {"eval_set": [HELD], "eval_group": [HELD_SIZES]},
         {"eval_set": HELD, "eval_group": HELD_SIZES},
         {"eval_set": [HELD], "eval_group": [HELD_SIZES.tolist()]},
         {"eval_set": [HELD], "eval_qid": [QID[VALID]]},
         {"eval_set": [HELD], "eval_qid": QID[VALID].tolist()},
     ],
+    search=SEARCHES[:3],
 )
 def test_other_spellings_of_validation(search, named):
     search.fit(*ROWS, group=SIZES, validation=(*HELD, QID[VALID]))

@@ -6,6 +6,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel
 
 import pairgram as pg
+from axes import every
 
 TOLD = {"scoring": "evidence", "weighting": "documents"}
 
@@ -70,9 +71,7 @@ def test_a_large_system_and_all_forms():
     np.testing.assert_allclose(single.scores_, primal.scores_, rtol=0, atol=1e-2)
 
 
-@pytest.mark.parametrize("pairs", ["with_ties", None])
-@pytest.mark.parametrize("alike", [0.0, 1.0])
-@pytest.mark.parametrize("rows", [slice(8, 16), slice(None)])
+@every(rows=[slice(8, 16), slice(None)], alike=[0.0, 1.0], pairs=["with_ties", None])
 def test_rows_that_tell_nothing_have_labels_with_noise(pairs, alike, rows):
     """The kernel values of the rows of a list that are 0, or all equal, have no differences."""
     rng = np.random.default_rng(4)

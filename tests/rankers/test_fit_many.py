@@ -129,7 +129,7 @@ def test_rows_of_one_query_are_held_out_in_folds(estimator):
     same_as_alone(batch, estimator, X, y, user, sample_weight=weights)
 
 
-@pytest.mark.parametrize("estimator", COMPILED, ids=repr)
+@every(estimator=COMPILED)
 def test_lists_and_threads_change_no_bit(estimator):
     X, y, user, qid, _ = rows_of_users()
     keys = pd.unique(user)

@@ -105,9 +105,7 @@ def test_auto_ranker(missing, tmp_path):
     assert list(model.trials_["outcome"]) == list(want.trials_["outcome"])
 
 
-@pytest.mark.parametrize("missing", ["mean", "median"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("order", "CF")
+@every(order="CF", dtype=[np.float64, np.float32], missing=["mean", "median"])
 def test_weights_are_numbers_of_rows(missing, dtype, order):
     rows = np.asarray(GAPS, dtype, order=order)
     before = rows.copy()
@@ -138,8 +136,7 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("missing", WORDS)
-@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+@every(make=FRAMES.values(), missing=WORDS)
 def test_frames_are_their_arrays(make, missing):
     rows = GAPS.copy()
     rows[:, 4] = np.round(rows[:, 4])  # whole numbers, some of which are missing

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 
 import pairgram
 import pairgram as pg
+from axes import every
 from problems import BY_STEPS, problems
 from reference import laplacian
 from reference_metrics import pairs as pair_metric
@@ -294,7 +295,7 @@ RANKERS = [
 ]
 
 
-@pytest.mark.parametrize("ranker", RANKERS, ids=str)
+@every(ranker=RANKERS)
 def test_a_strong_ridge_leaves_the_prior(ranker):
     X, y, qid, _, o = made(9)
     prior = pg.RankRLS(2.0, kernel="rbf").fit(X, y, qid=qid)

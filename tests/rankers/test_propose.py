@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from scipy.special import ndtr
 
+from axes import every
 from pairgram import Pairgram, RandomFourier, RankRLS, load_model, propose
 
 SETTINGS = {
@@ -74,8 +75,7 @@ def test_rows(rows, name, strategy, batch, few, set_limits):
     assert found.tolist() == expected
 
 
-@pytest.mark.parametrize("batch", [True, False])
-@pytest.mark.parametrize("name", SETTINGS)
+@every(name=SETTINGS, batch=[True, False])
 def test_pairs(rows, name, batch):
     X, _, pool = rows
     model = fitted(name, rows)
@@ -134,8 +134,7 @@ def test_statistics_and_sparse_rows(rows):
     )
 
 
-@pytest.mark.parametrize("batch", [True, False])
-@pytest.mark.parametrize("n_rows", [2, 9, 12, 25])
+@every(n_rows=[2, 9, 12, 25], batch=[True, False])
 def test_every_pair_can_be_asked_for(rows, batch, n_rows):
     pool = np.repeat(rows[2], 2, axis=0)[:n_rows]
     n = n_rows * (n_rows - 1) // 2
@@ -182,8 +181,7 @@ def test_labels_without_noise(rows, strategy):
     assert len(np.unique(found, axis=0)) == 4
 
 
-@pytest.mark.parametrize("batch", [True, False])
-@pytest.mark.parametrize("seed", [2, 4, 12, 15])
+@every(seed=[2, 4, 12, 15], batch=[True, False])
 def test_equal_rows_are_not_to_be_compared(seed, batch):
     """Their kernel values differ by rounding, which is no difference of scores."""
     rng = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import reference
-from axes import drawn
+from axes import drawn, every
 from pairgram import (
     MissingQueryWarning,
     Pairgram,
@@ -96,8 +96,7 @@ def refit_scores(X, y, qid, alphas, metric, **parameters):
     return [metric(y, row, qid) for row in scores]
 
 
-@pytest.mark.parametrize("pairs", PAIRS)
-@pytest.mark.parametrize("scope", ["query", "global"])
+@every(scope=["query", "global"], pairs=PAIRS)
 def test_default_cv_is_leave_query_out(pairs, scope):
     metric = get_metric("pairwise_squared_error")
     alphas = [100.0, 1.0, 0.01]
@@ -360,8 +359,7 @@ def test_large_coefficients_predict_float32():
     assert_allclose(np.diff(model.predict(X)), 1e12, rtol=1e-5)
 
 
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "gain_difference", None])
-@pytest.mark.parametrize("scale", [False, True])
+@every(scale=[False, True], pairs=["with_ties", "without_ties", "gain_difference", None])
 def test_rows_of_weight_0_beside_the_only_row_that_counts_leave_nothing(pairs, scale):
     """Rounding errors of a column that is constant in all pairs would be scaled to its size."""
     for seed in range(20):

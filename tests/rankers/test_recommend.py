@@ -9,6 +9,7 @@ import scipy.sparse
 from hypothesis import given, strategies as st
 
 import pairgram as pg
+from axes import every
 from pairgram import _core
 
 N_USERS, N_ITEMS = 40, 25
@@ -138,8 +139,9 @@ def test_arrays_have_the_left_columns_in_their_order(left):
     assert model.feature_map_.left_.tolist() == np.arange(7)[left].tolist()
 
 
-@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e-161, 1e-155, 1e150, 1e160, 1e300])
-@pytest.mark.parametrize("other", [1e-300, 1e-160, 1.0, 1e140])
+@every(
+    other=[1e-300, 1e-160, 1.0, 1e140], size=[1e-300, 1e-170, 1e-161, 1e-155, 1e150, 1e160, 1e300]
+)
 def test_sizes_of_all_kinds(size, other):
     if not 1e-310 < size * other < 1e300:
         return
@@ -529,8 +531,7 @@ def test_models_that_take_missing_numbers():
         pg.recommend(model, users, some, 5)
 
 
-@pytest.mark.parametrize("kind", ["linear", "other columns", "scorer", "kept"])
-@pytest.mark.parametrize("excludes", [False, True])
+@every(excludes=[False, True], kind=["linear", "other columns", "scorer", "kept"])
 def test_one_list_for_all_users_is_told(kind, excludes):
     exclude = ([1, 2], [3, 4]) if excludes else None
     if kind == "other columns":

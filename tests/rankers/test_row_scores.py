@@ -128,15 +128,13 @@ def test_a_score_has_the_same_bits_in_any_company(fitted, name, kind, dtype):
     assert_same_bits_in_any_company(fitted(name), X, n_alone=20 if kind == "dense" else 4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [name for name in MODELS if name.endswith(" kernel")])
+@every(name=[name for name in MODELS if name.endswith(" kernel")], kind=KINDS)
 def test_and_so_with_support_rows_in_csr(fitted, name, kind):
     X = KINDS[kind](make_rows(N_ROWS, 2))
     assert_same_bits_in_any_company(fitted(name, "CSR"), X, n_alone=8)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n_features", [1, 2, 7, 136, 701])
+@every(n_features=[1, 2, 7, 136, 701], dtype=[np.float64, np.float32])
 def test_and_so_for_rows_of_any_width(n_features, dtype):
     rng = np.random.default_rng(n_features)
     X = rng.normal(size=(700, n_features)).astype(dtype)
@@ -177,8 +175,7 @@ def test_features_too_have_the_same_bits_in_any_company(fitted, name, dtype):
         np.testing.assert_array_equal(feature_map.transform(X[begin:end]), features[begin:end])
 
 
-@pytest.mark.parametrize("kinds", [("dense", "dense"), ("CSR", "CSR"), ("CSR", "dense")])
-@pytest.mark.parametrize("kernel", KERNELS)
+@every(kernel=KERNELS, kinds=[("dense", "dense"), ("CSR", "CSR"), ("CSR", "dense")])
 def test_kernels_of_given_columns_have_the_same_bits_in_any_company(kernel, kinds):
     X, Z = (KINDS[kind](make_rows(n, n)) for kind, n in zip(kinds, (700, 45), strict=True))
     K = pg.kernel_matrix(X, Z, kernel)
@@ -371,7 +368,7 @@ def test_frames_of_other_types_are_what_scikit_learn_makes_of_them(change):
 # What is kept ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every(name=MODELS)
 def test_a_change_of_the_coefficients_is_seen(fitted, name):
     model, X = fitted(name), make_rows(50, 7)
     offset = getattr(model, "intercept_", 0.0)
@@ -384,7 +381,7 @@ def test_a_change_of_the_coefficients_is_seen(fitted, name):
     np.testing.assert_array_equal(model.predict(X), np.full(50, offset))
 
 
-@pytest.mark.parametrize("name", MAPPED)
+@every(name=MAPPED)
 def test_a_change_of_the_map_is_seen(fitted, name):
     model, X = fitted(name), make_rows(50, 7)
     before = model.predict(X)

@@ -15,6 +15,7 @@ import pytest
 
 import forks
 import pairgram as pg
+from axes import every
 
 X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
 MODELS = [
@@ -31,8 +32,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("model", MODELS, ids=str)
+@every(model=MODELS, dtype=[np.float64, np.float32])
 def test_the_bits_of_predict_in_every_thread(model, dtype):
     rows = X.astype(dtype)
     model.fit(rows, y, qid=qid)

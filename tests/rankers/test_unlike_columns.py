@@ -122,8 +122,7 @@ def test_a_path_tells_which_columns_it_loses(number, n_rows, n_features):
     road(scale=True)
 
 
-@pytest.mark.parametrize("number", KEEPING)
-@pytest.mark.parametrize("spread", [1e9, 6.3e10, 1e14])
+@every(spread=[1e9, 6.3e10, 1e14], number=KEEPING)
 def test_a_search_keeps_narrow_columns(number, spread):
     X, y, qid = problem(200, 8, 1, spread)
     found = list(paths(X, y, qid))[number]()
@@ -168,8 +167,7 @@ def test_paths_minimise_in_any_units(seed):
             assert loss[0] - loss[1] <= 1e-9 * mpmath.norm(t) ** 2
 
 
-@pytest.mark.parametrize("number", [0, 4])
-@pytest.mark.parametrize("kind", ["days", "constant", "constant in lists", "flags", "standard"])
+@every(kind=["days", "constant", "constant in lists", "flags", "standard"], number=[0, 4])
 def test_columns_that_lose_nothing_are_no_warning(number, kind):
     X, y, qid = problem(540, 3, 1, 730.0)
     if kind == "constant":
@@ -211,7 +209,7 @@ def test_rows_of_weight_0_are_no_warning(of):
     assert model.form_ == "dual"
 
 
-@pytest.mark.parametrize("number", range(8))
+@every(number=range(8))
 def test_a_path_tells_of_a_flag_that_it_loses(number):
     X, y, qid = problem(540, 2, 1, 6.3e10)
     X[:, 0] = X[:, 0] > 0

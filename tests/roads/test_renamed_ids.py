@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings, strategies as st
 from query_ids import CONTAINERS, MISSING, RENAMINGS, objects
 
 import pairgram as pg
+from axes import every
 from pairgram.clicks import credit
 
 X, y, QUERY = pg.make_ranking(16, (2, 6), 3, random_state=3)
@@ -264,7 +265,7 @@ def test_frames_are_no_ids(frame):
             fit(X, y, qid=FRAMES[frame]({"qid": QUERY}))
 
 
-@pytest.mark.parametrize("name", OF_ARRAYS)
+@every(name=OF_ARRAYS)
 def test_ids_that_cannot_be_hashed_are_refused(name):
     with pytest.raises(TypeError, match=r"must be hashable, got set in row 0"):
         _called(name, objects([set() for _ in QUERY]))
@@ -275,7 +276,7 @@ IN_TABLES = ("uint64", "int8", "text", "array of text", "numerals", "text that e
 TIMES = ("dates", "times of numpy", "datetimes", "neighbours above 2**53")
 
 
-@pytest.mark.parametrize("renaming", (*IN_TABLES, *TIMES, "text of other scripts"))
+@every(renaming=(*IN_TABLES, *TIMES, "text of other scripts"))
 def test_renaming_ids_of_tables_changes_nothing(renaming):
     def of(ids):
         columns = {f"f{j}": column for j, column in enumerate(X.T)}

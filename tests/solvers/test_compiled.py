@@ -6,6 +6,7 @@ from hypothesis import example, given, settings, strategies as st
 from threadpoolctl import ThreadpoolController
 
 import reference
+from axes import every
 from pairgram import _core
 from parts.data import PairSettings, RankingData
 from parts.solvers import EigenPath, RidgePath, lists_out
@@ -64,8 +65,7 @@ def test_gram_of_any_blocks_and_threads(dtype, problem, pairs, weighting, block_
     np.testing.assert_array_equal(again, sums)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("width", [511, 724, 1023, 1024])  # and the target
+@every(width=[511, 724, 1023, 1024], dtype=[np.float64, np.float32])
 def test_gram_in_slots_and_in_tiles(width, dtype):
     rng = np.random.default_rng(width)
     query = np.repeat(np.arange(12), rng.integers(1, 90, 12))
@@ -91,8 +91,7 @@ def test_tiny_weights_do_not_vanish_where_parts_are_joined(pairs):
     np.testing.assert_allclose(found, 1e-160 * expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("pairs", PAIRS[:4])
-@pytest.mark.parametrize("block_rows", [8, 0])
+@every(block_rows=[8, 0], pairs=PAIRS[:4])
 def test_large_offset_does_not_cancel(pairs, block_rows):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 64, size=(200, 3)) / 64, rng.integers(0, 4, 200).astype(float)

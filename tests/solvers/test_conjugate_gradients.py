@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from axes import every
 from pairgram import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV, RankRLS, RankRLSCV
 from problems import BY_STEPS, problems
 
@@ -164,10 +165,8 @@ def same_search(direct, iterated):
     )
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    "settings",
-    [
+@every(
+    settings=[
         {"cv": 5},
         {"cv": 3, "scale": [False, True]},
         {"cv": 4, "pairs": ["without_ties", "gain_difference"], "target": ["label", "gain"]},
@@ -176,7 +175,7 @@ def same_search(direct, iterated):
         {"cv": 5, "scope": "global"},
         {"alphas": [0.1, 10.0, 1.0], "cv": 3, "scoring": "pairwise_squared_error"},
     ],
-    ids=repr,
+    weighted=[False, True],
 )
 def test_a_search_is_that_of_the_direct_solutions(limits_of, settings, weighted):
     X, y, qid, others = graded_rows()

@@ -38,9 +38,11 @@ def test_positive_weights_are_those_of_nnls(seed, alpha):
     np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("n_features", [1, 30, 150])
-@pytest.mark.parametrize("kind", ["plain", "crowded", "one direction", "equal columns"])
-@pytest.mark.parametrize("order", [1, -1])
+@every(
+    order=[1, -1],
+    kind=["plain", "crowded", "one direction", "equal columns"],
+    n_features=[1, 30, 150],
+)
 def test_the_path_of_positive_weights_is_that_of_nnls(n_features, kind, order):
     rng = np.random.default_rng(n_features)
     X = rng.normal(size=(n_features + 40, n_features))
@@ -188,8 +190,7 @@ CONSTRAINTS = [
 ]
 
 
-@pytest.mark.parametrize("constraints", CONSTRAINTS, ids=repr)
-@pytest.mark.parametrize("options", [{}, {"pairs": "without_ties", "scale": True}], ids=repr)
+@every(options=[{}, {"pairs": "without_ties", "scale": True}], constraints=CONSTRAINTS)
 def test_held_out_scores_are_those_of_refits(constraints, options):
     X, y, qid = rows_of(5)
     alphas = [30.0, 0.3, 3.0]

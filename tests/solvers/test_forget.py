@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from axes import every
 from pairgram import Cross, Pairgram, RandomNodes, RankRLS, make_ranking, scan
 
 X, y, QUERY = make_ranking(30, (3, 9), 4, random_state=0)
@@ -35,11 +36,9 @@ def frame_of(rows, values=X):
     return pa.table(columns | {"y": y[rows], "q": QUERY[rows]})
 
 
-@pytest.mark.parametrize("road", ["arrays", "frame", "table"])
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"pairs": None}, {"feature_map": Cross([0, 1], [2, 3])}],
-    ids=["pairs", "rows", "map"],
+@every(
+    settings=[{}, {"pairs": None}, {"feature_map": Cross([0, 1], [2, 3])}],
+    road=["arrays", "frame", "table"],
 )
 def test_what_is_left_is_what_was_never_added(road, settings):
     total = total_of(np.full(len(y), True), road, **settings)

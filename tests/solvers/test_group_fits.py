@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import pairgram as pg
+from axes import every
 from pairgram import _core
 from parts.features import node_map_of
 from problems import Problem, problems, ranking_problem
@@ -82,9 +83,7 @@ def test_groups_have_the_weights_of_dense_systems(pairs, problem, weighting, alp
         np.testing.assert_allclose(told[2], total, rtol=1e-12)
 
 
-@pytest.mark.parametrize("pairs", ["with_ties", None])
-@pytest.mark.parametrize("n_features", [7, 70])
-@pytest.mark.parametrize("n_targets", [1, 3, 600])
+@every(n_targets=[1, 3, 600], n_features=[7, 70], pairs=["with_ties", None])
 def test_targets_of_a_group_are_fitted_side_by_side(pairs, n_features, n_targets):
     problem = lists([9, 4, 20, 60], n_features)
     Y = np.random.default_rng(1).integers(-50, 50, (93, n_targets)) / 16
@@ -187,8 +186,7 @@ def test_large_groups_are_left_to_other_code():
     assert state_of(lists([2**18 + 1], 2)) == UNSOLVED
 
 
-@pytest.mark.parametrize("n_features", [2, 60])
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200, 1e-200])
+@every(value=[np.nan, np.inf, 1e200, 1e-200], n_features=[2, 60])
 def test_rows_that_are_not_finite_or_vanish_are_left_to_other_code(n_features, value):
     problem = lists([9, 9], n_features)
     if value < 1:

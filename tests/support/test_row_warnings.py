@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pairgram as pg
+from axes import every
 
 X, Y, QID = pg.make_ranking(30, 10, 6, random_state=0)
 WIDE = X * [1, 1, 1, 1, 1e5, 1]
@@ -37,7 +38,7 @@ BLIND = {
 }
 
 
-@pytest.mark.parametrize("model", SEES.values(), ids=SEES)
+@every(model=SEES.values())
 def test_columns_of_other_spread_are_named(model):
     names = [f"col{k}" for k in range(6)]
     message = r"hardly see 5 of 6: the standard deviation is largest in {} \(1.*e\+04\) and small"

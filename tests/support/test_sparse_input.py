@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import pairgram as pg
+from axes import every
 from broken_sparse import broken, doors
 
 RNG = np.random.default_rng(0)
@@ -16,7 +17,7 @@ QID = np.arange(24) // 6
 DOORS = doors(X, Y, QID)
 
 
-@pytest.mark.parametrize("door", DOORS)
+@every(door=DOORS)
 def test_every_door_refuses_broken_matrices(door):
     rng = np.random.default_rng(len(door))
     for _ in range(40):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import pairgram
+from axes import every
 
 
 def by_distance(a, b):
@@ -53,8 +54,7 @@ def check(table, X, y, weights=None, *, qid=None, atol=1e-12, **settings):
     np.testing.assert_allclose(ranker.fit(table).coef_, expected, rtol=0, atol=atol * scale)
 
 
-@pytest.mark.parametrize("weighting", ["pairs", "documents", "queries"])
-@pytest.mark.parametrize("pairs", PAIRS)
+@every(pairs=PAIRS, weighting=["pairs", "documents", "queries"])
 def test_the_model_is_that_of_arrays(rows, pairs, weighting):
     X, y, weights = rows
     named = {"pairs": pairs, "weighting": weighting, "alpha": 0.1 if weighting == "pairs" else 1e-4}

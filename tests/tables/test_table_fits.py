@@ -9,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 
 import pairgram as pg
+from axes import every
 from parts.data import mix
 from parts.model_selection import Folds
 from parts.rankers import preparation
@@ -56,8 +57,7 @@ RANK_RLS = {
 }
 
 
-@pytest.mark.parametrize("name", RANK_RLS)
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@every(weighted=[False, True], name=RANK_RLS)
 def test_rank_rls(name, weighted):
     model = pg.RankRLS(**({"alpha": 3.0} | RANK_RLS[name]))
     wanted = on_arrays(model, weight=weighted)
@@ -142,8 +142,7 @@ def compare_searches(found, wanted, tolerance=1e-12):
     close(found.coef_, wanted.coef_, 1e-9)
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@every(weighted=[False, True], name=SEARCHES)
 def test_a_search_that_holds_every_query_out(name, weighted):
     model = pg.RankRLSCV(**SEARCHES[name])
     wanted = on_arrays(model, weight=weighted)
@@ -151,7 +150,7 @@ def test_a_search_that_holds_every_query_out(name, weighted):
     compare_searches(clone(model).fit(table), wanted)
 
 
-@pytest.mark.parametrize("name", [*SEARCHES, "positive"])
+@every(name=[*SEARCHES, "positive"])
 def test_a_search_with_a_validation_table(name):
     model = pg.RankRLSCV(**(SEARCHES | {"positive": {"positive": True}})[name])
     held = make_rows(seed=5)

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pairgram
+from axes import every
 from pairgram import ELMRank, RankRLS, RankRLSCV, RankSVM, evaluate, get_metric, load_model, scan
 from parts.rankers import scores as row_scores
 from table_sources import NAMES, ROWS, cut, cut_table, make_rows, write_parts
@@ -244,9 +245,11 @@ def with_gaps(dtype=np.float64, seed=1):
     return rows, frame.set_column(at, "f1", values)
 
 
-@pytest.mark.parametrize("missing", ["zero", "mean"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", [RankRLS(inputs="standard"), RankRLSCV(), RankSVM(tol=1e-6)])
+@every(
+    kind=[RankRLS(inputs="standard"), RankRLSCV(), RankSVM(tol=1e-6)],
+    dtype=[np.float64, np.float32],
+    missing=["zero", "mean"],
+)
 def test_missing_values(missing, dtype, kind):
     rows, frame = with_gaps(dtype)
     wanted = np.zeros(4)

@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import shop
+from axes import every
 from pairgram import RandomNodes, RankRLS, evaluate, export, make_ranking, predict, row_scorer, scan
 
 ROWS = shop.frame()
@@ -86,7 +87,7 @@ def test_every_source(kind, group_queries, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
-@pytest.mark.parametrize("name", shop.TRANSFORMERS)
+@every(name=shop.TRANSFORMERS)
 def test_every_transformer(name):
     model = shop.fitted(name, ROWS)
     assert_allclose(scores_of(model, table_of(told())), model.predict(NEW), atol=1e-9)

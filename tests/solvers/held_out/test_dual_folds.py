@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings as hypothesis_settings, strategies as st
 from sklearn.model_selection import KFold, ShuffleSplit
 
+from axes import every
 from pairgram import QueryKFold, RankRLSCV, kernel_matrix
 from parts.data import PairSettings
 from parts.solvers import DualGram, fold_scores, is_from_decomposition, split_scores
@@ -158,9 +159,11 @@ def test_folds_are_those_of_refits_and_of_any_threads():
         fold_scores(data, total.settings, ridge, [(rows[:0], rows)], alphas)
 
 
-@pytest.mark.parametrize("cv", [None, 4, "leave-pair-out", ShuffleSplit(2, random_state=0)])
-@pytest.mark.parametrize("pairs", ["with_ties", None])
-@pytest.mark.parametrize("queries", [1, 5])
+@every(
+    queries=[1, 5],
+    pairs=["with_ties", None],
+    cv=[None, 4, "leave-pair-out", ShuffleSplit(2, random_state=0)],
+)
 def test_a_kernel_that_is_made_of_rows_is_held_out_as_a_precomputed_one(cv, pairs, queries):
     problem = one_query(np.random.default_rng(3), 30, True)
     qid = np.arange(30) % queries if cv != "leave-pair-out" else None

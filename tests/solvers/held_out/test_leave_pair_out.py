@@ -89,9 +89,11 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
     assert seen == list(zip(*np.nonzero((y[:, None] > y) & np.outer(counts, counts)), strict=True))
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("form", ["primal", "dual"])
-@pytest.mark.parametrize("pairs", ["with_ties", "without_ties", "label_difference", None])
+@every(
+    pairs=["with_ties", "without_ties", "label_difference", None],
+    form=["primal", "dual"],
+    weights=WEIGHTS,
+)
 def test_scores_are_shares_of_pairs(weights, form, pairs):
     X, H, y, v = problem_of(3, 11, weights, form)
     settings = PairSettings(pairs)
@@ -139,10 +141,12 @@ def test_pointwise_rows_of_several_queries(form, weighting, weighted):
         np.testing.assert_allclose(score, right / total, rtol=1e-12)
 
 
-@pytest.mark.parametrize("group", [[24, 0], [0, 24]])
-@pytest.mark.parametrize("cv", [None, 3, "leave-pair-out"])
-@pytest.mark.parametrize("kernel", ["rbf", None])
-@pytest.mark.parametrize("pairs", ["with_ties", None])
+@every(
+    pairs=["with_ties", None],
+    kernel=["rbf", None],
+    cv=[None, 3, "leave-pair-out"],
+    group=[[24, 0], [0, 24]],
+)
 def test_an_empty_query_changes_nothing(group, cv, kernel, pairs):
     rng = np.random.default_rng(0)
     X, y, c = rng.normal(size=(24, 3)), rng.normal(size=24), np.full(24, 0.25)
