@@ -309,7 +309,7 @@ def test_intervals_and_tests_of_arms_have_their_level():
     small, outside = 0, 0
     for _ in range(200):
         one, other = rng.random(30), rng.random(40)
-        small += two_sample_test(one, other, 999, 0) <= 0.05
+        small += two_sample_test(one, other, 499, 0) <= 0.05
         both = np.full((70, 2), np.nan)
         both[:30, 0], both[30:, 1] = one, other
         means = bootstrap_means(both, 400, rng)
