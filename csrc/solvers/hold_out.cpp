@@ -53,20 +53,21 @@ PAIRGRAM_CLONES void new_residual(std::ptrdiff_t n, const column_range& columns,
         }
 }
 
-// out *= factor
+// out = factor a
 PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, const column_range& columns, const double* factor,
-                              double* out) {
-    for (std::ptrdiff_t i = 0; i < n; ++i, factor += columns.stride, out += columns.stride)
-        for (auto j = columns.from; j < columns.to; ++j) out[j] *= factor[j];
+                              const double* a, double* out) {
+    for (std::ptrdiff_t at = 0; at < n * columns.stride; at += columns.stride)
+        for (auto j = at + columns.from; j < at + columns.to; ++j) out[j] = factor[j] * a[j];
 }
 
-// out = first + factor second
+// out = first + factor second, with factors (stride,) for all rows, or (n, stride)
+template <bool OfRows>
 PAIRGRAM_CLONES void combine(std::ptrdiff_t n, const column_range& columns, const double* factor,
                              const double* first, const double* second, double* out) {
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const auto row = i * columns.stride;
         for (auto j = columns.from; j < columns.to; ++j)
-            out[row + j] = first[row + j] + factor[j] * second[row + j];
+            out[row + j] = first[row + j] + factor[OfRows ? row + j : j] * second[row + j];
     }
 }
 
@@ -224,9 +225,9 @@ std::ptrdiff_t unit_models::iterate(const ridge_path& path, const path_models& m
         pq_ = rr_;  // the residual before
         new_residual(n, columns, step_.data(), q_.data(), r_.data(), rr_.data());
         for (auto& step : step_) step = -step;
-        combine(rank, columns, step_.data(), change_.data(), u_.data(), change_.data());
+        combine<false>(rank, columns, step_.data(), change_.data(), u_.data(), change_.data());
         ratio(rr_, pq_);
-        combine(n, columns, step_.data(), r_.data(), p_.data(), p_.data());
+        combine<false>(n, columns, step_.data(), r_.data(), p_.data(), p_.data());
         from = unconverged(from);
     }
     for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] = models.coef[at] + change_[at];
@@ -237,8 +238,8 @@ const double* unit_models::without_rows(const ridge_path& path, const path_model
                                         std::ptrdiff_t n, const double* lost) {
     lost_ = lost;
     const auto rank = path.rank, stride = models.stride;
-    // The flops of a few iterations; few rows take fewer of them. A flop of the sums was measured to
-    // take as long as three others.
+    // The flops of a few iterations; few rows take fewer of them. A flop of the sums was measured
+    // to take as long as three others.
     if (rank * (3 * n + 16 * stride) < std::min(few_rows, n) * n * stride) {
         make_sums(path, n);
         return without_sums(path, models);
@@ -266,7 +267,7 @@ const double* unit_models::without_rows(const ridge_path& path, const path_model
             std::fill_n(u_.begin() + k * stride + columns.from, width, 0.0);
         add_cached_product(rank, width, n, 1.0, {lost_, 1, rank + 1}, p_.data() + columns.from,
                            stride, u_.data() + columns.from, stride);
-        multiply(rank, columns, models.inverse.data(), u_.data());  // A⁻¹ Bᵀ p
+        multiply(rank, columns, models.inverse.data(), u_.data(), u_.data());  // A⁻¹ Bᵀ p
         q_ = p_;
         add_cached_product(n, width, rank, -1.0, {lost_, rank + 1, 1}, u_.data() + columns.from,
                            stride, q_.data() + columns.from, stride);
@@ -295,7 +296,7 @@ void unit_models::solve_at_once(const ridge_path& path, const path_models& model
     u_.assign(rank * stride, 0.0);
     add_cached_product(rank, stride, n, -1.0, {lost_, 1, rank + 1}, r_.data(), stride, u_.data(),
                        stride);
-    multiply(rank, {0, stride, stride}, models.inverse.data(), u_.data());
+    multiply(rank, {0, stride, stride}, models.inverse.data(), u_.data(), u_.data());
     for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] += models.coef[at];
 }
 
@@ -361,7 +362,7 @@ const double* unit_models::without_sums(const ridge_path& path, const path_model
                            from + columns.from, stride, to + columns.from, stride);
     };
     subtract(all, models.coef.data(), r_.data());
-    multiply(rank, all, roots_.data(), r_.data());
+    multiply(rank, all, roots_.data(), r_.data(), r_.data());
     if (rank <= few_rows) {
         factors_.resize(rank * (rank + 1) / 2 * stride);
         set_factors(rank, stride, sums.data(), rank + 1, roots_.data(), factors_.data());
@@ -370,14 +371,11 @@ const double* unit_models::without_sums(const ridge_path& path, const path_model
         for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] -= roots_[at] * r_[at];
         return u_.data();
     }
-    const buffer<double> ones(stride, 1.0);
     const auto from = iterate(path, models, rank, [&](const column_range& columns) {
-        u_ = p_;
-        multiply(rank, columns, roots_.data(), u_.data());  // A^-½ p
+        multiply(rank, columns, roots_.data(), p_.data(), u_.data());  // A^-½ p
         std::fill(q_.begin(), q_.end(), 0.0);
         subtract(columns, u_.data(), q_.data());
-        multiply(rank, columns, roots_.data(), q_.data());
-        combine(rank, columns, ones.data(), p_.data(), q_.data(), q_.data());
+        combine<true>(rank, columns, roots_.data(), p_.data(), q_.data(), q_.data());
     });
     for (auto j = from; j < path.n_alphas; ++j) solve_sums(path, models, j);
     return u_.data();

@@ -90,21 +90,24 @@ def units_of_lists(
     settings: PairSettings,
     folds: Queries,
     rank: int,
-    rows_in_basis: Callable[[Rows | slice, RankingData, Vector], Vector | float],
+    rows_in_basis: Callable[[Rows | slice, RankingData, Vector, Vector], None],
     n_threads: int | None,
 ) -> Iterator[Units]:
     """List folds of whole lists: without one, its block of the half-Laplacian is lost.
 
-    `rows_in_basis` writes rows z in the basis, (n_rows, rank), to an array, and returns what is the
-    same for all rows of a list.
+    `rows_in_basis` writes the rows in the basis, (n_rows, rank), to two arrays; in the first, they
+    may miss what is the same for all rows of a list.
     """
     order = np.arange(len(data.y)) if folds.order is None else folds.order
-    for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
+    parts = list(blocks_of_parts(folds.offsets, limits.now.held_rows))
+    most = max(folds.offsets[last] - folds.offsets[first] for first, last in parts)
+    room = np.empty((most, rank + 1)), np.empty((most, rank))  # new memory takes as long as a copy
+    for first, last in parts:
         offsets = folds.offsets[first : last + 1]
         rows = as_slice(order[offsets[0] : offsets[-1]])
-        block, lost = labelled.take(rows), np.empty((offsets[-1] - offsets[0], rank + 1))
-        levels = rows_in_basis(rows, block, lost[:, :-1])
-        scored = lost[:, :-1] + levels
+        lost, scored = (one[: offsets[-1] - offsets[0]] for one in room)
+        block = labelled.take(rows)
+        rows_in_basis(rows, block, lost[:, :-1], scored)
         lost[:, -1] = block.target(settings)
         apply_half_laplacian(block.problem(settings), lost, n_threads=n_threads)
         yield Units(rows, offsets - offsets[0], lost, scored)
@@ -303,7 +306,7 @@ def lists_out(
         if found is not None:
             return found, np.zeros(n_rows)
 
-    def rows_in_basis(part: Rows | slice, block: RankingData, out: Vector) -> float:
+    def rows_in_basis(part: Rows | slice, block: RankingData, lost: Vector, scored: Vector) -> None:
         # z = K basis follows from L z = basis Λ. K is needed only for one row of each query, and
         # for rows with little or no weight or pairs.
         rows, problem = np.arange(n_rows)[part], block.problem(settings)
@@ -314,8 +317,7 @@ def lists_out(
             known[:] = data.features(pivots) @ ridge.eigen.basis
         z, threads = ridge.rows_of_laplacian(rows), resolve_n_threads(n_threads)
         _core.solve_laplacian(problem, z, known, largest=largest, n_threads=threads)
-        out[:] = z
-        return 0.0
+        lost[:] = scored[:] = z
 
     rank = len(ridge.eigen.eigenvalues)
     units = units_of_lists(data, labelled, settings, folds, rank, rows_in_basis, n_threads)
@@ -343,23 +345,18 @@ def _queries_out(
         elif factors is not None:
             made, basis = replace(data, feature_map=None), factors[:, None] * basis
 
-    def in_basis(X: Vector, out: Vector | None = None) -> Vector:
-        with single_threaded_blas:
-            return np.asarray(np.matmul(X, basis, out=out))
-
-    def rows_in_basis(rows: Rows | slice, block: RankingData, out: Vector) -> Vector | float:
+    def rows_in_basis(_: Rows | slice, block: RankingData, lost: Vector, scored: Vector) -> None:
         X = dense(block.features()).astype(np.float64, copy=False)
-        if settings.pairs is None:
-            in_basis(X, out)
-            return 0.0
         place = block.queries.index()
         first = np.empty(block.queries.n_queries, dtype=np.int64)
         first[place] = first_rows(block.queries)
-        pivots = X[first]
+        pivots = X[first] if settings.pairs is not None else np.zeros((len(first), X.shape[1]))
         differences = pivots.take(place, axis=0)
         np.subtract(X, differences, out=differences)
-        in_basis(differences, out)
-        return in_basis(pivots).take(place, axis=0)
+        with single_threaded_blas:
+            np.matmul(differences, basis, out=lost)
+            (pivots @ basis).take(place, axis=0, out=scored, mode="clip")
+        scored += lost
 
     rank = basis.shape[1]
     units = units_of_lists(made, made, settings, folds, rank, rows_in_basis, n_threads)
