@@ -17,6 +17,7 @@ from pairgram import (
     fit_many,
 )
 from parts.solvers import BandForm
+from parts.support import thread_count, threads
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers"),
@@ -37,61 +38,59 @@ def _rows(n, d, per_query=100):
     return np.resize(few, (n, d)), rng.random(n), np.arange(n) // per_query
 
 
-def gram_of_nodes(n_threads):
+def gram_of_nodes():
     X, y, qid = _rows(40_000, 20)
     nodes = RandomNodes(1500, activation="sigmoid", random_state=0)
-    return lambda: RankRLS(feature_map=nodes, n_threads=n_threads).fit(X, y, qid=qid)
+    return lambda: RankRLS(feature_map=nodes).fit(X, y, qid=qid)
 
 
-def gram_of_one_call(n_threads, n_times=9):
+def gram_of_one_call(n_times=9):
     """A small matrix, of which a task sums an eighth of all rows."""
     X, y, qid = _rows(100_000, 250)
-    return lambda: [Pairgram.from_rows(X, y, qid=qid, n_threads=n_threads) for _ in range(n_times)]
+    return lambda: [Pairgram.from_rows(X, y, qid=qid) for _ in range(n_times)]
 
 
-def hold_out(n_threads):
+def hold_out():
     X, y, qid = _rows(40_000, 250)
-    return lambda: RankRLSCV(n_threads=n_threads).fit(X, y, qid=qid)
+    return lambda: RankRLSCV().fit(X, y, qid=qid)
 
 
-def factorise(n_threads):
+def factorise():
     matrix = np.eye(4000) * 2.0
-    return lambda: [_core.cholesky(matrix, n_threads) for _ in range(9)]
+    return lambda: [_core.cholesky(matrix, thread_count()) for _ in range(9)]
 
 
-def kernel_path(n_threads):
+def kernel_path():
     X, y, qid = _rows(4000, 10, 40)
-    search = RankRLSCV([1.0, 0.1], kernel="rbf", n_threads=n_threads)
+    search = RankRLSCV([1.0, 0.1], kernel="rbf")
     few = X[:40], y[:40], qid[:40]
     return lambda: [search.fit(X, y, qid=qid, validation=few) for _ in range(9)]
 
 
-def hold_out_of_a_kernel(n_threads):
+def hold_out_of_a_kernel():
     n = 1500
-    form = BandForm(np.diag(rng.random(n)), n_threads)
+    form = BandForm(np.diag(rng.random(n)))
     folds, none = np.split(np.arange(n), 50), np.zeros(51, np.int64)
     alphas, target, points = np.linspace(9, 1, 300), rng.random(n), np.empty((0, n))
     return lambda: form.hold_out(alphas, target, folds, points, none)
 
 
-def transform(n_threads):
+def transform():
     X, _, _ = _rows(100_000, 50)
-    made = RandomFourier(1000, random_state=0, n_threads=n_threads).fit(X[:10])
+    made = RandomFourier(1000, random_state=0).fit(X[:10])
     return lambda: [made.transform(X) for _ in range(9)]
 
 
-def metrics(n_threads):
+def metrics():
     y, scores = rng.integers(0, 4, 10**6) * 1.0, rng.random((10, 10**6))
     qid = np.arange(10**6) // 100
-    return lambda: [
-        evaluate(["ndcg@10", "map", "kendall"], y, s, qid, n_threads=n_threads) for s in scores
-    ]
+    return lambda: [evaluate(["ndcg@10", "map", "kendall"], y, s, qid) for s in scores]
 
 
-def many_fits(n_threads):
+def many_fits():
     X, y, _ = _rows(400_000, 20)
     user = np.arange(len(y)) // 100
-    return lambda: [fit_many(RankRLS(), X, y, by=user, n_threads=n_threads) for _ in range(9)]
+    return lambda: [fit_many(RankRLS(), X, y, by=user) for _ in range(9)]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -110,12 +109,12 @@ def many_fits(n_threads):
     ],
 )
 def test_work_is_stopped(alarm, make, n_threads):
-    work, n_before = make(n_threads), threading.active_count()
+    work, n_before = make(), threading.active_count()
     lateness = np.inf
     for _ in range(5):  # other programs may keep the processors busy
         if lateness >= SOON:
             alarm.start()
-            with pytest.raises(alarm.Stop):
+            with threads(n_threads), pytest.raises(alarm.Stop):
                 while alarm.lateness() < 5.0:  # a fast machine does it several times
                     work()
             lateness = alarm.lateness()
@@ -150,7 +149,7 @@ def test_a_stopped_update_leaves_the_statistics_as_they_were(alarm):
 
 def test_other_threads_do_not_look_for_signals(alarm):
     """Python runs handlers in the main thread alone; the work of others goes on."""
-    work, done = gram_of_one_call(1, 3), threading.Event()
+    work, done = gram_of_one_call(3), threading.Event()
     worker = threading.Thread(target=lambda: (work(), done.set()))
     worker.start()
     alarm.start()

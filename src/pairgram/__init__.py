@@ -16,6 +16,7 @@ Train:
     fuse                                      one result list of several: RRF, CombSUM, learnt
     save_model, load_model                    files of models, and of pipelines that end in one
     row_scorer                                a fast function that scores rows, for serving
+    threads                                   how many threads work, in a ``with`` block
 
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
@@ -70,6 +71,7 @@ if sys.version_info < (3, 12):  # later versions refuse by themselves what here 
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
+    "_support.machine": ("threads",),
     "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
     "datasets": (
@@ -110,7 +112,11 @@ _NAMES = {
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULE_OF)
-_ROOMS = {module.partition(".")[0] for module in _NAMES} | {"clicks", "export", "plots"}
+_ROOMS = {module.partition(".")[0] for module in _NAMES if module[0] != "_"} | {
+    "clicks",
+    "export",
+    "plots",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -351,7 +351,7 @@ def test_no_more_folds_than_queries(n_queries, length, folds, tmp_path):
 def test_train_float32_and_sparse(file, tmp_path):
     options = ("--alphas", "1", "--pairs", "with_ties")
     run("train", file, "-o", tmp_path / "a", *options)
-    run("train", file, "-o", tmp_path / "b", *options, "--float32", "--threads", 2)
+    run("train", file, "-o", tmp_path / "b", *options, "--float32")
     run("train", file, "-o", tmp_path / "c", *options, "--sparse", "--weighting", "pairs")
     a, b, c = (load_model(tmp_path / name).coef_ for name in "abc")
     np.testing.assert_allclose(b, a, rtol=1e-4)

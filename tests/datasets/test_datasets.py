@@ -26,6 +26,7 @@ from pairgram.datasets import (
     make_ranking,
 )
 from parts.datasets import letor
+from parts.support import on_threads
 
 PACKERS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
@@ -355,12 +356,13 @@ def test_equals_scikit_learn_and_any_thread_count(write):
     path = write(b"")
     dump_letor(path, sp.csr_array(X), y, qid)
     expected, labels, ids = load_svmlight_file(str(path), query_id=True, n_features=30)
-    for n_threads in (1, 2, 5):
-        S, own_labels, own_ids = load_letor(path, sparse=True, n_features=30, n_threads=n_threads)
+    for S, own_labels, own_ids in on_threads(
+        (1, 2, 5), lambda: load_letor(path, sparse=True, n_features=30)
+    ):
         assert same_bits(S.toarray(), expected.toarray())
         assert np.array_equal(S.indices, expected.indices) and same_bits(own_labels, labels)
         assert np.array_equal(own_ids, ids)
-        assert same_bits(load_letor(path, n_features=30, n_threads=n_threads)[0], X)
+        assert same_bits(load_letor(path, n_features=30)[0], X)
 
 
 def test_chunks_of_the_file(write, set_limits):

@@ -54,9 +54,6 @@ class Squares(base.FeatureMap):
 
     _is_compiled = False
 
-    def __init__(self, n_threads=None):
-        self.n_threads = n_threads
-
     def fit(self, X, y=None):
         self._n_features_out = base.finite_rows(self, X, reset=True).shape[1]
         return self
@@ -64,7 +61,7 @@ class Squares(base.FeatureMap):
     def _node_map(self, dtype):
         return None
 
-    def _values(self, X, n_threads):
+    def _values(self, X):
         return X**2
 
     def _describe(self):

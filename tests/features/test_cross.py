@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 import pairgram as pg
 from axes import every
 from fuzz.forge import Tensor, pack, parse
+from parts.support import on_threads
 
 LEFT, RIGHT, KEPT = [1, 3, 4], [0, 5, 6, 7], [2]
 PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
@@ -224,10 +225,10 @@ def test_columns_that_vary_in_no_query_have_no_weight(lists):
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_bits_do_not_depend_on_threads_nor_on_neighbours(lists, n_threads):
-    fits = [
-        pg.RankRLSCV(ALPHAS, feature_map=cross(), n_threads=n).fit(**lists.labelled)
-        for n in (3, n_threads)
-    ]
+    fits = on_threads(
+        (3, n_threads),
+        lambda: pg.RankRLSCV(ALPHAS, feature_map=cross()).fit(**lists.labelled),
+    )
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     np.testing.assert_array_equal(fits[0].held_out_, fits[1].held_out_)
     scores = fits[0].predict(lists.X)

@@ -320,13 +320,6 @@ def test_files_of_other_versions_are_refused(data, tmp_path):
         load_model(path)
 
 
-def test_prediction_keeps_to_its_threads(data):
-    X, y, qid = data
-    model = RankRLS(feature_map=RandomNodes(20), n_threads=1).fit(X, y, qid=qid)
-    assert model.feature_map_.n_threads == 1
-    assert RankRLS(feature_map=RandomNodes(20, n_threads=2)).fit(X, y).feature_map_.n_threads == 2
-
-
 @pytest.mark.parametrize(
     "feature_map",
     [RandomNodes(5, random_state=0), Nystroem(n_components=5, random_state=0)],

@@ -28,6 +28,7 @@ from pairgram import _core
 from pairgram._core import column_moments, order_statistics
 from pairgram.features.inputs import _weighted_places
 from parts.features import fit_inputs
+from parts.support import on_threads
 
 SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
 KINDS = [*SCALERS, "quantile", "raw+quantile"]
@@ -223,14 +224,13 @@ def test_weighted_quantiles_of_many_rows(dtype):
     X = X.astype(dtype)
     weights = rng.integers(0, 4, 30000).astype(float)
     repeated = fit_inputs("quantile", np.repeat(X, weights.astype(int), axis=0))
-    for threads in (1, 2):
-        own = fit_inputs("quantile", X, weights, threads)
+    for own in on_threads((1, 2), lambda: fit_inputs("quantile", X, weights)):
         assert own.ends.tolist() == repeated.ends.tolist()
         assert own.knots == pytest.approx(repeated.knots, rel=1e-12, abs=1e-12)
     # Weights that are not whole: between rows of weight 1.5, of which each stands for half a row
     # more than a step, the column is linear.
     X = np.arange(2000.0)[rng.permutation(2000), None]
-    own = fit_inputs("quantile", X, np.full(2000, 1.5), 1)
+    own = fit_inputs("quantile", X, np.full(2000, 1.5))
     place = np.linspace(0, 2999, 100)
     row = np.floor(place / 1.5)
     wanted = row + np.maximum(place - 1.5 * row - 0.5, 0.0)

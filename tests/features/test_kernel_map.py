@@ -19,6 +19,7 @@ from pairgram import _core
 from parts.data import PairSettings, RankingData
 from parts.features import KernelMap, kernel_of, nystroem
 from parts.solvers import PairSums, leave_query_out
+from parts.support import on_threads
 from problems import problems
 
 PARAMETERS = {
@@ -245,18 +246,18 @@ def test_whitening_with_and_without_eigenvectors(n_landmarks, monkeypatch):
     K = rbf_kernel(X, gamma=0.3)
     smallest = np.linalg.eigvalsh(K)[0]
     for tol, n_features in ((0.0, n_landmarks), (0.99 * smallest, n_landmarks)):
-        direct = nystroem._whitening(K, tol, 2)
+        direct = nystroem._whitening(K, tol)
         with monkeypatch.context() as patch:
             patch.setattr(nystroem, "_is_definite", lambda *_: False)
-            expected = nystroem._whitening(K, tol, 2)
+            expected = nystroem._whitening(K, tol)
         assert direct.shape == expected.shape == (n_landmarks, n_features)
         assert direct.flags.c_contiguous
         np.testing.assert_allclose(direct, expected, atol=1e-10 * np.abs(expected).max())
         np.testing.assert_allclose(direct.T @ K @ direct, np.eye(n_landmarks), atol=1e-11)
     if n_landmarks > 1:
-        assert nystroem._whitening(K, 1.01 * smallest, 2).shape == (n_landmarks, n_landmarks - 1)
-    assert nystroem._is_definite(K, 0.99 * smallest, 2)
-    assert not nystroem._is_definite(K, 1.01 * smallest, 2)
+        assert nystroem._whitening(K, 1.01 * smallest).shape == (n_landmarks, n_landmarks - 1)
+    assert nystroem._is_definite(K, 0.99 * smallest)
+    assert not nystroem._is_definite(K, 1.01 * smallest)
     assert not nystroem._is_definite(-K, 0.0, 2)
 
 
@@ -284,7 +285,7 @@ def test_pivots_have_the_distribution_of_one_at_a_time(free_memory):
     n_draws = 800
     rng = np.random.default_rng(0)
     for _ in range(n_draws):
-        pivots = nystroem._pivots(kernel_of(kernel), X, 2, rng, 1)
+        pivots = nystroem._pivots(kernel_of(kernel), X, 2, rng)
         counts[tuple(pivots)] += 1
     deviation = np.sqrt(expected * (1 - expected) / n_draws)
     assert (np.abs(counts / n_draws - expected) <= 4.5 * deviation + 1e-12).all()
@@ -300,7 +301,7 @@ def test_pivots_are_distinct_and_explain_more_than_uniform_rows():
         ours = pg.Nystroem(gamma=0.1, n_components=100, landmarks=landmarks, random_state=0)
         Z = ours.fit_transform(X)
         left[landmarks] = np.trace(K) - (Z**2).sum()
-    assert len(set(nystroem._pivots(kernel_of("rbf", 0.1), X, 100, rng, 1))) == 100
+    assert len(set(nystroem._pivots(kernel_of("rbf", 0.1), X, 100, rng))) == 100
     assert left["rpcholesky"] < 0.5 * left["uniform"]
     assert left["kmeans"] < 0.5 * left["uniform"]
 
@@ -334,12 +335,14 @@ def test_scores_need_no_whitened_rows(feature_map, dtype):
 @every(dtype=[np.float64, np.float32], feature_map=[*MAPS, CALLABLE])
 def test_threads_and_containers_do_not_matter(feature_map, dtype):
     X = np.random.default_rng(0).normal(size=(2000, 6)).astype(dtype)
-    expected = fresh(feature_map, n_threads=1).fit(X).transform(X)
+
+    def transformed():
+        fitted = fresh(feature_map).fit(X)
+        return fitted.transform(X), fitted.transform(sp.csr_array(X))
+
+    (expected, _), *others = on_threads((1, 2, 5), transformed)
     assert expected.dtype == dtype
-    for n_threads in (2, 5):
-        again = fresh(feature_map, n_threads=n_threads).fit(X)
-        np.testing.assert_array_equal(again.transform(X), expected)
-        np.testing.assert_array_equal(again.transform(sp.csr_array(X)), expected)
+    np.testing.assert_array_equal(others, [(expected, expected)] * 2)
     sparse = fresh(feature_map).fit(sp.csr_matrix(X)).transform(X)
     if getattr(feature_map, "landmarks", "") == "kmeans":  # scikit-learn sums in another order
         np.testing.assert_allclose(sparse @ sparse.T, expected @ expected.T, atol=0.05)
@@ -353,7 +356,7 @@ def test_fused_maps_equal_explicit_ones(data, feature_map, pairs, dtype):
     X, y, qid = data
     X = X.astype(dtype)
     H = clone(feature_map).fit(X).transform(X).astype(float)
-    fused = pg.RankRLS(0.5, pairs=pairs, feature_map=feature_map, n_threads=2).fit(X, y, qid=qid)
+    fused = pg.RankRLS(0.5, pairs=pairs, feature_map=feature_map).fit(X, y, qid=qid)
     explicit = pg.RankRLS(0.5, pairs=pairs).fit(H, y, qid=qid)
     expected = explicit.predict(H)
     tolerance = (1e-9 if dtype == np.float64 else 2e-3) * np.abs(expected).max()
@@ -525,13 +528,6 @@ def test_whitened_rounding_of_equal_rows_is_not_scaled_up():
         fitted = pg.Nystroem(n_components=300, tol=1e-12, gamma=0.05, random_state=0)
         total = pg.Pairgram.from_rows(X, y, qid=qid, feature_map=fitted.fit(rng.random((400, 46))))
         assert np.abs(total.solve(1.0, scale=True)).max() < 1e-6
-
-
-def test_rankers_hand_their_threads_on(data):
-    X, y, qid = data
-    for feature_map in (pg.RandomFourier(20), pg.Nystroem(n_components=20), pg.RandomNodes(20)):
-        model = pg.RankRLS(feature_map=feature_map, n_threads=1).fit(X, y, qid=qid)
-        assert model.feature_map_.n_threads == 1
 
 
 def test_a_callable_kernel_is_not_kept_when_its_model_is_gone():

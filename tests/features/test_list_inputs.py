@@ -70,12 +70,13 @@ def test_columns_follow_their_definition(kind, drawn, n_threads, seed):
     X, query = drawn
     if kind == "runs":
         X = np.where(np.random.default_rng(seed).random(X.shape) < 0.3, np.nan, X).astype(X.dtype)
-    model = pg.RankRLS(pairs=None, inputs=kind, n_threads=n_threads)
+    model = pg.RankRLS(pairs=None, inputs=kind)
     model.fit(X, np.arange(len(X)), qid=query)
     order = np.argsort(query, kind="stable")
     offsets = np.append(0, np.cumsum(np.unique(query, return_counts=True)[1]))
     lists = SimpleNamespace(offsets=offsets.astype(np.int64), order=order)
-    found = model.inputs_.values(X, n_threads, lists)
+    with pg.threads(n_threads):
+        found = model.inputs_.values(X, lists)
     assert found.dtype == X.dtype
     wanted = reference(kind, X.astype(np.float64), query)
     close = 1e-12 if X.dtype == np.float64 else 1e-6

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from axes import every
 from pairgram import RankRLS, kernel_matrix, load_model, make_ranking
 from parts.features import KernelMap, same_map
+from parts.support import on_threads
 
 NAMES = ["linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax"]
 PARAMETERS = {"gamma": 0.3, "degree": 2, "coef0": 0.5}
@@ -71,12 +72,11 @@ def test_tiles_and_threads(name, dtype, small_tiles):
     rng = np.random.default_rng(0)
     X, Z = rows_of(rng, 11, 6).astype(dtype), rows_of(rng, 9, 6).astype(dtype)
     for other in (None, Z):
-        K = kernel_matrix(X, other, name, **PARAMETERS, n_threads=1)
+        K, again = on_threads((1, 3), lambda Z=other: kernel_matrix(X, Z, name, **PARAMETERS))
         assert K.dtype == np.float64
         columns = X if other is None else Z
         expected = [[value(name, x.astype(float), z.astype(float)) for z in columns] for x in X]
         np.testing.assert_allclose(K, expected, rtol=1e-12)
-        again = kernel_matrix(X, other, name, **PARAMETERS, n_threads=3)
         np.testing.assert_array_equal(again, K)
         if other is None:
             np.testing.assert_array_equal(K, K.T)

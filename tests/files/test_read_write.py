@@ -24,7 +24,6 @@ SETTINGS = {
     "degree": 3,
     "coef0": 1.0,
     "form": "auto",
-    "n_threads": None,
     "feature_map": None,
     "inputs": None,
     "missing": None,
@@ -170,7 +169,7 @@ def test_settings_are_json(tmp_path):
 def test_numpy_scalars_are_settings(tmp_path, data):
     X, y, qid = data
     path = tmp_path / "model"
-    parameters = {"alpha": np.int64(2), "scale": np.True_, "n_threads": np.int32(1)}
+    parameters = {"alpha": np.int64(2), "scale": np.True_, "degree": np.int32(2)}
     model = RankRLS(**parameters).fit(X, y, qid=qid)
     model.save(path)
     loaded = load_model(path)

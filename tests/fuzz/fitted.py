@@ -62,7 +62,7 @@ def estimators():
     """Yield (name, unfitted estimator) of every class, kernel and feature map."""
     yield "RankRLS", RankRLS(2.0, pairs="gain_difference", scale=True, target="gain")
     yield "RankRLS dual", RankRLS(kernel="linear", form="dual", weighting="documents")
-    yield "RankRLS pointwise", RankRLS(pairs=None, scope="global", n_threads=1)
+    yield "RankRLS pointwise", RankRLS(pairs=None, scope="global")
     yield "RankRLSCV", RankRLSCV(pairs=["with_ties", "without_ties"], scale=[True, False])
     X, y, qid = rows()
     prior = FrozenEstimator(RankRLS(feature_map=RandomNodes(3, random_state=0)).fit(X, y, qid=qid))

@@ -64,7 +64,7 @@ class _Sources:
             return "legal file", ""  # of fewer streams
         self.work.write_bytes(damaged)
         try:
-            found = load_letor(self.work, n_threads=1)
+            found = load_letor(self.work)
         except ValueError as error:
             if str(error).startswith(f"{self.work}:"):
                 return "refused", ""

@@ -157,7 +157,7 @@ def test_a_matrix_of_any_size(order, size):
     rng = np.random.default_rng(order)
     A, target = symmetric("definite", order, rng), rng.normal(size=order)
     shifts = np.array([0.5, 1.0, 40.0])
-    form = BandForm(size * A, 2)
+    form = BandForm(size * A)
     np.testing.assert_allclose(form.largest, size * np.linalg.eigvalsh(A)[-1], rtol=1e-12)
     assert form.is_definite(0.01 * size)
     assert not form.is_definite(-1.5 * form.largest)
@@ -172,7 +172,7 @@ def test_a_matrix_of_any_size(order, size):
 def test_what_is_not_a_number_is_not_definite():
     A = np.eye(100)
     A[3, 60] = np.nan
-    assert not BandForm(A, 2).is_definite(1.0)
+    assert not BandForm(A).is_definite(1.0)
 
 
 def test_width_grows_with_the_order():

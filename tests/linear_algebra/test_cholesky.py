@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 from axes import every
 from pairgram import Pairgram, _core
 from parts.solvers import solve_definite
+from parts.support import on_threads
 
 # Around the orders at which halves, tiles and their width change.
 ORDERS = (1, 2, 3, 63, 64, 65, 127, 128, 129, 255, 256, 257, 383, 384, 385, 511, 512, 513, 1025)
@@ -142,35 +143,33 @@ def test_solve(order):
     A, target = definite(order, rng, spread=0), rng.normal(size=order)
     matrix, above = with_marked_triangle(A, rng)
     kept = target.copy()
-    solution = solve_definite(matrix, target, 2)
+    (solution,) = on_threads([2], lambda: solve_definite(matrix, target))
     expected = np.linalg.solve(A, target)
     np.testing.assert_allclose(solution, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
     np.testing.assert_array_equal(target, kept)
     np.testing.assert_array_equal(np.triu(matrix, 1), above)
-    more = solve_definite(A.copy(), target, 3)
+    (more,) = on_threads([3], lambda: solve_definite(A.copy(), target))
     np.testing.assert_array_equal(more, solution)
 
 
 def test_solve_a_singular_matrix():
     rng = np.random.default_rng(0)
     thin = rng.normal(size=(450, 30))
-    assert solve_definite(thin @ thin.T, np.ones(450), 2) is None
+    assert solve_definite(thin @ thin.T, np.ones(450)) is None
     for size in (1.0, 1e-15, 1e15, 1e-100):  # units of the unknowns do not matter
         units = np.diag([1.0, size])
         almost = units @ np.array([[1.0, 1.0], [1.0, 1.0 + 1e-15]]) @ units
-        assert solve_definite(almost, np.ones(2), 1) is None
-        found = solve_definite(units @ [[1.0, 0.5], [0.5, 1.0]] @ units, units @ np.ones(2), 1)
+        assert solve_definite(almost, np.ones(2)) is None
+        found = solve_definite(units @ [[1.0, 0.5], [0.5, 1.0]] @ units, units @ np.ones(2))
         np.testing.assert_allclose(found, [2 / 3, 2 / 3 / size], rtol=1e-15)
-    assert solve_definite(np.diag([1.0, -1.0]), np.ones(2), 1) is None
-    assert solve_definite(np.empty((0, 0)), np.empty(0), 1).shape == (0,)
+    assert solve_definite(np.diag([1.0, -1.0]), np.ones(2)) is None
+    assert solve_definite(np.empty((0, 0)), np.empty(0)).shape == (0,)
 
 
 def test_ridge_of_many_features_has_the_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(900, 420)), rng.normal(size=900), np.arange(900) // 30
-    one, *others = (
-        Pairgram.from_rows(X, y, qid=qid, n_threads=n_threads).solve(0.5) for n_threads in (1, 2, 3)
-    )
+    one, *others = on_threads((1, 2, 3), lambda: Pairgram.from_rows(X, y, qid=qid).solve(0.5))
     for other in others:
         np.testing.assert_array_equal(other, one)
 

@@ -20,7 +20,7 @@ from axes import drawn, every
 from pairgram import MissingQueryWarning, RankRLSCV, fit_many, make_ranking, scan
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from parts.metrics import FAMILIES
-from parts.support import real_array
+from parts.support import on_threads, real_array
 
 TOP = tuple(name for name, family in FAMILIES.items() if family.ranks)
 ERRORS = ("pairwise_squared_error", "pairwise_absolute_error")
@@ -510,9 +510,10 @@ def test_threads_and_batches_do_not_change_a_bit(ties):
     y, scores, qid = random_lists(5, n_queries=800, longest=200)
     assert scores.size > 2 * 2**15  # enough for threads
     metrics = [Metric(m.family, m.k, ties=ties) if m.ties else m for m in map(get_metric, ALL)]
-    together = evaluate(metrics, y, scores, qid, per_query=True, n_threads=1)
-    for n_threads in (2, 3, 7):
-        again = evaluate(metrics, y, scores, qid, per_query=True, n_threads=n_threads)
+    together, *others = on_threads(
+        (1, 2, 3, 7), lambda: evaluate(metrics, y, scores, qid, per_query=True)
+    )
+    for again in others:
         for name in together:
             assert_array_equal(together[name], again[name])
     means = evaluate(metrics, y, scores, qid)
@@ -525,7 +526,7 @@ def test_threads_and_batches_do_not_change_a_bit(ties):
 
 def test_few_long_queries_for_many_scores():
     y, scores, _ = random_lists(6, n_queries=300, longest=200, n_scores=19)
-    together = evaluate(["ndcg@10", "map"], y, scores, group=[len(y)], n_threads=3)
+    (together,) = on_threads([3], lambda: evaluate(["ndcg@10", "map"], y, scores, group=[len(y)]))
     for s, score in enumerate(scores):
         assert together["ndcg@10"][s] == get_metric("ndcg@10")(y, score)
         assert together["map"][s] == get_metric("map")(y, score)

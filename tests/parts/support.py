@@ -7,8 +7,9 @@ from pairgram._support.files import replacing, shown
 from pairgram._support.machine import (
     cached_property,
     deadline,
-    resolve_n_threads,
     single_threaded_blas,
+    thread_count,
+    threads,
     until,
 )
 from pairgram._support.tabled import text_of
@@ -18,12 +19,23 @@ __all__ = [
     "deadline",
     "limits",
     "machine",
+    "on_threads",
     "real_array",
     "replacing",
     "require_finite",
-    "resolve_n_threads",
     "shown",
     "single_threaded_blas",
     "text_of",
+    "thread_count",
+    "threads",
     "until",
 ]
+
+
+def on_threads(counts, work):
+    """Return what work gives with each of some numbers of threads."""
+    found = []
+    for n in counts:
+        with threads(n):
+            found.append(work())
+    return found

@@ -7,6 +7,7 @@ import scipy.sparse
 
 import pairgram as pg
 from axes import every
+from parts.support import on_threads
 from tests import reference_comparisons as reference
 
 LOSSES = ("squared_hinge", "squared", "logistic")
@@ -78,7 +79,7 @@ def test_graded_labels():
     np.testing.assert_allclose(
         pg.RankSVM(0.1, loss="logistic", tol=1e-10).fit(X, given).coef_, model.coef_, rtol=1e-8
     )
-    one, three = (pg.RankSVM(0.1, loss="logistic", n_threads=n).fit(X, y, qid=qid) for n in (1, 3))
+    one, three = on_threads((1, 3), lambda: pg.RankSVM(0.1, loss="logistic").fit(X, y, qid=qid))
     np.testing.assert_array_equal(one.coef_, three.coef_)
     search = pg.RankSVMCV(loss="logistic", scoring="ndcg@10").fit(X, y, qid=qid)
     assert search.best_score_ > 0.5
@@ -147,7 +148,7 @@ def test_the_same_bits_for_any_number_of_threads():
     X, winner, loser, margin, weight = problem(5, 3000, 60_000, 5)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     for loss in LOSSES:
-        one, three = (pg.RankSVM(0.01, loss=loss, n_threads=n).fit(X, y) for n in (1, 3))
+        one, three = on_threads((1, 3), lambda name=loss: pg.RankSVM(0.01, loss=name).fit(X, y))
         np.testing.assert_array_equal(one.coef_, three.coef_)
 
 

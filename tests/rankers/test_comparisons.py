@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 import pairgram as pg
 from axes import every
+from parts.support import on_threads
 from tests import reference_comparisons as reference
 
 WAYS = ("leave-comparison-out", "leave-item-out", "leave-group-out")
@@ -369,7 +370,7 @@ def test_the_same_bits_for_any_number_of_threads():
     X, winner, loser, margin, weight, _ = problem(13, 200, 30_000, 30)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     for way in WAYS[:2]:
-        one, three = (pg.RankRLSCV(cv=way, n_threads=n).fit(X, y) for n in (1, 3))
+        one, three = on_threads((1, 3), lambda cv=way: pg.RankRLSCV(cv=cv).fit(X, y))
         np.testing.assert_array_equal(one.scores_, three.scores_)
         np.testing.assert_array_equal(one.coef_, three.coef_)
 

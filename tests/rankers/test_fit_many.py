@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold
 
 import pairgram as pg
 from axes import every
+from parts.support import on_threads
 
 COMPILED = [
     pg.RankRLS(),
@@ -90,7 +91,7 @@ def same_as_alone(batch, estimator, X, y, user, exact=True, **others):
 def test_models_have_the_bits_of_fits_alone(estimator, dtype):
     X, y, user, qid, weights = rows_of_users()
     X = X.astype(dtype)
-    batch = pg.fit_many(estimator, X, y, by=user, qid=qid, sample_weight=weights, n_threads=2)
+    batch = pg.fit_many(estimator, X, y, by=user, qid=qid, sample_weight=weights)
     assert batch.keys.tolist() == pd.unique(user).tolist()
     same_as_alone(batch, estimator, X, y, user, qid=qid, sample_weight=weights)
 
@@ -133,9 +134,9 @@ def test_rows_of_one_query_are_held_out_in_folds(estimator):
 def test_lists_and_threads_change_no_bit(estimator):
     X, y, user, qid, _ = rows_of_users()
     keys = pd.unique(user)
-    batch = pg.fit_many(estimator, X, y, by=user, qid=qid, n_threads=1)
+    (batch,) = on_threads([1], lambda: pg.fit_many(estimator, X, y, by=user, qid=qid))
     parts = [(X[user == key], y[user == key], qid[user == key]) for key in keys]
-    listed = pg.fit_many(estimator, parts, by=keys, n_threads=3)
+    (listed,) = on_threads([3], lambda: pg.fit_many(estimator, parts, by=keys))
     assert listed.keys.tolist() == batch.keys.tolist()
     assert (listed.coef_ == batch.coef_).all()
     fortran = [(np.asfortranarray(X), y.tolist(), qid) for X, y, qid in parts]

@@ -175,7 +175,6 @@ FORGED = [
     (linear_model, setting(alpha=10**400), "alpha must be a finite number >= 0, got 1000"),
     (linear_model, setting(alpha=float("nan")), "alpha must be a finite number >= 0, got nan"),
     (linear_model, setting(degree=2.5), "degree must be an integer from 1 to 1000"),
-    (linear_model, setting(n_threads=0), "n_threads must be None or an integer >= 1"),
     (linear_model, setting(pairs=["with_ties"]), "pairs must be one of 'with_ties'"),
     (linear_model, setting(kernel="cosine"), "kernel must be one of 'rbf'"),
     (linear_model, setting(fitted=[]), "fitted must be an object of JSON"),

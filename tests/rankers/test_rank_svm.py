@@ -31,6 +31,7 @@ from pairgram import (
 )
 from parts.data import RankingData
 from parts.solvers import svm_features, svm_training as training
+from parts.support import on_threads
 from problems import problems
 
 LOSSES = ["squared_hinge", "squared"]
@@ -155,10 +156,8 @@ def test_invariances(weighting):
 @pytest.mark.parametrize("feature_map", [None, RandomNodes(50, "sine", random_state=0)])
 def test_the_same_bits_for_any_threads(feature_map):
     X, y, qid = make_ranking(100, (1, 150), 20, random_state=1)
-    fits = [
-        RankSVM(0.1, feature_map=feature_map, n_threads=n).fit(X, y, qid=qid).coef_
-        for n in (1, 2, 5)
-    ]
+    model = RankSVM(0.1, feature_map=feature_map)
+    fits = on_threads((1, 2, 5), lambda: model.fit(X, y, qid=qid).coef_)
     np.testing.assert_array_equal(fits[1], fits[0])
     np.testing.assert_array_equal(fits[2], fits[0])
 
@@ -223,9 +222,8 @@ def test_features_that_are_made_again_have_the_same_bits_for_any_threads(
     nodes = RandomNodes(50, "sine", random_state=0)
     stored = RankSVM(0.1, feature_map=nodes).fit(X, y, qid=qid).coef_
     free_memory(7 * len(y) * 50)
-    fits = [
-        RankSVM(0.1, feature_map=nodes, n_threads=n).fit(X, y, qid=qid).coef_ for n in (1, 2, 5)
-    ]
+    model = RankSVM(0.1, feature_map=nodes)
+    fits = on_threads((1, 2, 5), lambda: model.fit(X, y, qid=qid).coef_)
     np.testing.assert_array_equal(fits[1], fits[0])
     np.testing.assert_array_equal(fits[2], fits[0])
     np.testing.assert_allclose(fits[0], stored, rtol=1e-3, atol=1e-5)
@@ -305,7 +303,8 @@ def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, sam
         assert 40 < sizes[-1] < 200
         np.testing.assert_allclose(model.predict(X), exact.predict(X), rtol=1e-5, atol=1e-6)
         assert (model.coef_ != exact.coef_).any()
-    several = [RankSVM(0.1, **named, n_threads=n).fit(X, y, qid=qid).coef_ for n in (1, 2, 5)]
+    model = RankSVM(0.1, **named)
+    several = on_threads((1, 2, 5), lambda: model.fit(X, y, qid=qid).coef_)
     np.testing.assert_array_equal(several[1:], several[:1] * 2)
 
 
@@ -329,12 +328,12 @@ def test_features_in_single_precision_are_shifted_by_one_vector(free_memory):
     X, y, qid = make_ranking(40, 12, 6, random_state=0)
     nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
     data = replace(RankingData.make(X, y, qid=qid), feature_map=nystroem)
-    found = svm_features.in_single(data, 2)
+    found = svm_features.in_single(data)
     assert found.X.dtype == np.float32
     difference = nystroem.transform(X) - found.X
     assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
     free_memory(1)
-    unstored = svm_features.in_single(data, 2)
+    unstored = svm_features.in_single(data)
     assert unstored.feature_map is nystroem
 
 

@@ -5,6 +5,7 @@ import gc
 import pickle
 import threading
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import pairgram as pg
 from axes import every
 from pairgram import _core
 from parts.rankers import scores as row_scores
-from parts.support import machine
+from parts.support import machine, on_threads
 
 N_TRAIN, N_ROWS, N_FEATURES = 90, 1_301, 13
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
@@ -89,14 +90,6 @@ def fitted():
     return fit
 
 
-def set_threads(model, n_threads):
-    """Set the threads of a fitted model and of its map."""
-    model.n_threads = n_threads
-    if getattr(model, "feature_map_", None) is not None:
-        model.feature_map_.n_threads = n_threads
-    return model
-
-
 # The same bits -----------------------------------------------------------------------------------
 
 
@@ -106,8 +99,8 @@ def assert_same_bits_in_any_company(model, X, n_alone=40):
     scores = model.predict(X)
     assert scores.dtype == X.dtype
     assert len(np.unique(scores)) > n // 20  # the bits say something
-    for n_threads in (1, 2, 5):
-        np.testing.assert_array_equal(set_threads(model, n_threads).predict(X), scores)
+    for again in on_threads((1, 2, 5), lambda: model.predict(X)):
+        np.testing.assert_array_equal(again, scores)
     rng = np.random.default_rng(0)
     for row in rng.choice(n, n_alone, replace=False):
         assert model.predict(X[[row]])[0] == scores[row]
@@ -149,8 +142,8 @@ def test_and_so_for_rows_of_any_width(n_features, dtype):
     for feature_map in maps:
         model = pg.RankRLS(feature_map=feature_map).fit(X[:60], y, qid=np.arange(60) // 5)
         scores = model.predict(X)
-        for n_threads in (1, 2, 5):
-            np.testing.assert_array_equal(set_threads(model, n_threads).predict(X), scores)
+        for again in on_threads((1, 2, 5), partial(model.predict, X)):
+            np.testing.assert_array_equal(again, scores)
         for begin, end in ((0, 1), (1, 4), (17, 24), (250, 261), (3, 700), (699, 700)):
             np.testing.assert_array_equal(model.predict(X[begin:end]), scores[begin:end])
 

@@ -15,6 +15,7 @@ from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
 
 from pairgram import Cross, Pairgram, Preferences, QueryKFold, RankRLS
 from pairgram._support.limits import limits_of
+from parts.support import on_threads
 from problems import BY_STEPS
 
 
@@ -277,9 +278,7 @@ def rows_of_weight_2_stand_twice(journey: Journey) -> Outcome | None:
 @road()
 def other_threads(journey: Journey) -> Outcome:
     """The number of threads does not change a bit."""
-    first, *others = (
-        outcome_of(journey, journey.with_parameters(n_threads=n).fit()) for n in (1, 2, 3)
-    )
+    first, *others = on_threads((1, 2, 3), lambda: outcome_of(journey, journey.fit()))
     for other in others:
         for name, value in first.numbers.items():
             np.testing.assert_array_equal(other.numbers[name], value, err_msg=name)

@@ -96,7 +96,6 @@ ALPHAS = ([10.0, 1.0, 0.1], None)
 CV = (None, 3, pg.QueryKFold(2, shuffle=True, random_state=0), pg.QueryKFold(4))
 SCORING = (None, "map", "pairwise_accuracy", "ndcg@3", "pairwise_squared_error", "kendall")
 SEARCH = {"scoring": SCORING}
-THREADS = (1, 2, None, 3)
 NODES = {
     "n_nodes": (15, 8),
     "activation": ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine"),
@@ -119,7 +118,6 @@ KINDS = {
             "scale": (False, True, False, False),
             "inputs": (*INPUTS, None),
             "form": ("auto", "primal", "auto", "auto", "dual"),
-            "n_threads": THREADS,
         },
     ),
     "RankRLS of a map": Kind(

@@ -10,6 +10,7 @@ from axes import every
 from pairgram import _core
 from parts.data import PairSettings, RankingData
 from parts.solvers import EigenPath, RidgePath, lists_out
+from parts.support import threads
 from problems import Problem, compiled, problems, ranking_problem
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
@@ -135,7 +136,8 @@ def held_out(problem, pairs, path, alphas, n_threads=1, weighting="pairs", dtype
     named = {"sample_weight": problem.v, "query_weight": problem.query_weight}
     data = RankingData.make(problem.X.astype(dtype), problem.y, qid=problem.query, **named)
     settings = PairSettings(pairs, weighting=weighting)
-    return lists_out(data, settings, path, data.held_together, alphas, n_threads)[0]
+    with threads(n_threads):
+        return lists_out(data, settings, path, data.held_together, alphas)[0]
 
 
 @settings(deadline=None)

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from axes import every
 from pairgram import PairwiseELM, PairwiseELMCV, PointwiseELM, PointwiseELMCV, RankRLS, RankRLSCV
+from parts.support import on_threads
 from problems import BY_STEPS, problems
 
 
@@ -108,7 +109,7 @@ def test_a_hundred_thousand_features():
 
 def test_same_bits_for_any_number_of_threads(iterate):
     X, y, qid = wide_rows(9_000, 300, 5)
-    one, two = (RankRLS(n_threads=k).fit(X, y, qid=qid).coef_ for k in (1, 2))
+    one, two = on_threads((1, 2), lambda: RankRLS().fit(X, y, qid=qid).coef_)
     assert (one == two).all()
 
 
@@ -238,7 +239,7 @@ def test_a_search_of_float32_rows_with_long_indices(limits_of):
 
 def test_a_search_has_the_same_bits_for_any_number_of_threads(iterate):
     X, y, qid, _ = graded_rows()
-    one, two = (RankRLSCV(cv=3, n_threads=k).fit(X, y, qid=qid) for k in (1, 2))
+    one, two = on_threads((1, 2), lambda: RankRLSCV(cv=3).fit(X, y, qid=qid))
     np.testing.assert_array_equal(one.coef_path_, two.coef_path_)
     np.testing.assert_array_equal(one.scores_, two.scores_)
 

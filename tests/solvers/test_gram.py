@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 import reference
 from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV
 from parts.data import PairSettings, RankingData
+from parts.support import on_threads
 from problems import problems
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
@@ -206,9 +207,8 @@ def test_results_do_not_depend_on_threads_or_row_order():
     rng = np.random.default_rng(3)
     X, query = rng.normal(size=(5000, 9)), np.repeat(np.arange(250), 20)
     y = rng.integers(0, 4, 5000).astype(float)
-    one = Pairgram.from_rows(X, y, qid=query, n_threads=1)
-    for threads in (2, 5):
-        other = Pairgram.from_rows(X, y, qid=query, n_threads=threads)
+    one, *others = on_threads((1, 2, 5), lambda: Pairgram.from_rows(X, y, qid=query))
+    for other in others:
         np.testing.assert_array_equal(other.G, one.G)
     shuffled = rng.permutation(5000)
     other = Pairgram.from_rows(X[shuffled], y[shuffled], qid=query[shuffled])

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from pairgram import RankRLSCV, _core, kernel_matrix, make_ranking
-from parts.support import deadline as deadline_of_thread, until
+from parts.support import deadline as deadline_of_thread, on_threads, until
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_a_long_fit_ends_with_an_error(deadline, n_threads):
     deadline(0.2)
     began = time.perf_counter()
     with pytest.raises(TimeoutError, match="time for this computation is over"):
-        RankRLSCV(cv=50, n_threads=n_threads).fit(X, y, qid=qid)
+        on_threads([n_threads], lambda: RankRLSCV(cv=50).fit(X, y, qid=qid))
     assert time.perf_counter() - began < 2.0
 
 
@@ -70,7 +70,7 @@ def test_what_python_computes_keeps_to_it_too(set_limits):
     X = scipy.sparse.random_array((64, 5), density=0.5, format="csr", random_state=0)
     for n_threads in (1, 2):
         with until(0.0), pytest.raises(TimeoutError, match="time for this computation"):
-            kernel_matrix(X, kernel="minmax", n_threads=n_threads)
+            on_threads([n_threads], lambda: kernel_matrix(X, kernel="minmax"))
     X, y, _ = make_ranking(1, 40, 3, random_state=0)
     with until(0.0), pytest.raises(TimeoutError):  # eigenvectors, and rows that are held out
         RankRLSCV(kernel="rbf").fit(X, y)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pairgram import RankRLS, scan
-from parts.support import limits
+from parts.support import limits, on_threads
 
 
 def test_limits_inside_others_take_theirs_over(limits_of):
@@ -33,7 +33,7 @@ def test_threads_that_read_a_table_see_them(set_limits):
     table = scan(lambda: iter([(np.ones((4, 2)), np.arange(4.0), np.zeros(4, int))] * 2))
     for n_threads in (1, 2):
         with pytest.raises(ValueError, match="query 0 has more than 0 MiB of rows"):
-            RankRLS(n_threads=n_threads).fit(table)
+            on_threads([n_threads], lambda: RankRLS().fit(table))
 
 
 def test_limits_are_frozen_and_have_no_other_names(limits_of):

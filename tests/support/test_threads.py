@@ -16,9 +16,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from pairgram import Pairgram, RankRLS, RankRLSCV
 from parts.support import (
     cached_property,
-    machine as threads,
-    resolve_n_threads,
+    machine,
+    on_threads,
     single_threaded_blas,
+    thread_count,
+    threads,
 )
 
 
@@ -26,21 +28,70 @@ def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-def test_n_threads(monkeypatch):
-    assert resolve_n_threads(5) == 5
-    assert resolve_n_threads(np.int64(2)) == 2
+def test_the_number_of_threads(monkeypatch):
     available = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert resolve_n_threads(None) == available
+    assert thread_count() == available
     for value, expected in (("1", 1), ("1,2", 1), ("99999", available), ("x", available)):
         monkeypatch.setenv("OMP_NUM_THREADS", value)
-        assert resolve_n_threads(None) == expected
+        assert thread_count() == expected
+    with threads(np.int64(7)):  # what is asked for counts, whatever the machine has
+        assert thread_count() == 7
+        with threads(2):
+            assert thread_count() == 2
+            with threads(5):
+                assert thread_count() == 2
+        assert thread_count() == 7
+        assert thread_count(100) == 1
+    assert thread_count() == available
 
 
-@pytest.mark.parametrize("n_threads", [0, -1, 1.5, "2", True])
-def test_wrong_n_threads(n_threads):
-    with pytest.raises(ValueError, match="n_threads must be None or an integer >= 1"):
-        resolve_n_threads(n_threads)
+def test_contexts_of_several_threads_overlap():
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with threads(3):
+            inside.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=hold)
+    with pytest.raises(KeyError), threads(5):
+        other.start()
+        inside.wait(10)
+        assert thread_count() == 3
+        raise KeyError
+    assert thread_count() == 3
+    leave.set()
+    other.join()
+    assert thread_count() == thread_count(np.inf) != 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_forgets_the_contexts_of_other_threads():
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with threads(1):
+            inside.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    inside.wait(10)
+    with threads(3):
+        child = os.fork()
+        if child == 0:
+            os._exit(thread_count())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    leave.set()
+    other.join()
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", True, None])
+def test_wrong_numbers_of_threads(n):
+    with pytest.raises(ValueError, match="n must be an integer >= 1, the number of threads, got"):
+        threads(n)
 
 
 def test_overlapping_guards_restore_what_was_set_before():
@@ -73,7 +124,7 @@ def test_the_guard_is_left_after_an_error():
 
 def _fit_in_child(results):
     X = np.random.default_rng(0).normal(size=(2000, 8))
-    results.put(Pairgram.from_rows(X, X[:, 0], n_threads=2).g)
+    results.put(on_threads([2], lambda: Pairgram.from_rows(X, X[:, 0]).g)[0])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="forks")
@@ -91,7 +142,7 @@ def test_a_forked_child_can_fit():
 
 def _blas_threads_of_child(results):
     X = np.random.default_rng(0).normal(size=(2000, 8))
-    Pairgram.from_rows(X, X[:, 0], n_threads=2)
+    on_threads([2], lambda: Pairgram.from_rows(X, X[:, 0]))
     results.put(blas_threads())
 
 
@@ -144,7 +195,7 @@ def test_children_forked_while_another_thread_fits():
 def test_a_fork_waits_for_a_change_of_the_number_of_threads(monkeypatch):
     """A child would find BLAS's lock taken for ever, had it been forked in the middle of that."""
     inside, held = threading.Event(), []
-    guard = threads.single_threaded_blas
+    guard = machine.single_threaded_blas
 
     def change(wanted):
         inside.set()
@@ -181,8 +232,9 @@ def test_an_eigendecomposition_takes_one_blas_thread(monkeypatch, kernel, n_thre
     monkeypatch.setattr(scipy.linalg, "eigh", eigh)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 290)), rng.normal(size=300)
-    with threadpool_limits(2, user_api="blas"):  # a singular system has no Cholesky factor
-        RankRLS(0.0, kernel=kernel, n_threads=n_threads).fit(X, y, qid=np.arange(300) // 10)
+    # A singular system has no Cholesky factor.
+    with threadpool_limits(2, user_api="blas"), threads(n_threads):
+        RankRLS(0.0, kernel=kernel).fit(X, y, qid=np.arange(300) // 10)
     assert seen == [{1}]
 
 

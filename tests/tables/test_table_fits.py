@@ -14,6 +14,7 @@ from parts.data import mix
 from parts.model_selection import Folds
 from parts.rankers import preparation
 from parts.solvers import statistics_of
+from parts.support import on_threads
 from table_sources import cut_table, make_rows
 
 ROWS = make_rows()
@@ -91,7 +92,7 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     spec = model._spec()
     (pair_settings,) = spec.settings
     reader = preparation.GivenTable(clone(model), table, spec.rows).reader(None, spec.rows)
-    totals = statistics_of(table, [reader], [pair_settings], scale, None, None)
+    totals = statistics_of(table, [reader], [pair_settings], scale, None)
     found = totals[0, pair_settings, 0].gram
     wanted = pg.Pairgram(pairs=pairs, weighting=weighting)
     wanted.update(rows.X, rows.y, qid=rows.qid, sample_weight=rows.weight)
@@ -352,7 +353,7 @@ def test_rank_svm_cv_with_a_validation_table(named):
 )
 def test_the_same_bits_in_every_run_and_for_any_number_of_threads(model):
     _, table = tables(weight="w")
-    runs = [clone(model).set_params(n_threads=n).fit(table) for n in (1, 2, 2)]
+    runs = on_threads((1, 2, 2), lambda: clone(model).fit(table))
     for other in runs[1:]:
         np.testing.assert_array_equal(other.coef_, runs[0].coef_)
 

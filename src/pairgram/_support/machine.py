@@ -8,12 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -123,46 +122,71 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def resolve_n_threads(n_threads: int | None) -> int:
-    """Return the number of threads to use.
+class threads:
+    """Let everything in this process take at most so many threads, within a context.
+
+    Without it, every fit, score and metric takes the CPUs that the process may run on, but at most
+    ``OMP_NUM_THREADS`` of them if that is set, as the processes of joblib and Dask set it. The
+    results have the same bits for any number of threads.
 
     Parameters
     ----------
-    n_threads : int or None
-        None takes the CPUs that the process may run on, but at most ``OMP_NUM_THREADS`` of them if
-        that is set, and at most the threads that a worker of a cluster has. A number ≥ 1 is used
-        as it is, up to 1,024.
+    n : int ≥ 1
+        The number of threads, which may exceed the CPUs; at most 1,024.
 
     Raises
     ------
     ValueError
-        If `n_threads` is neither None nor an integer ≥ 1.
+        If `n` is not such a number.
+
+    Notes
+    -----
+    Contexts may be nested, and be open in several Python threads. The smallest number counts, and
+    it counts for all threads of the process.
+
+    Examples
+    --------
+    >>> import pairgram
+    >>> with pairgram.threads(1):
+    ...     model = pairgram.RankRLS().fit([[0.0], [1.0]], [0, 1])
     """
-    if n_threads is not None:
-        if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
-            raise ValueError(f"n_threads must be None or an integer >= 1, got {n_threads!r}")
-        return min(int(n_threads), MAX_THREADS)
+
+    _open: ClassVar[list[tuple[int, int]]] = []  # the thread and the number of each context
+
+    def __init__(self, n: int) -> None:
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise ValueError(f"n must be an integer >= 1, the number of threads, got {n!r}")
+        self._n: int = min(int(n), MOST_THREADS)
+
+    def __enter__(self) -> None:
+        self._open.append((threading.get_ident(), self._n))
+
+    def __exit__(self, *error: object) -> None:
+        self._open.remove((threading.get_ident(), self._n))
+
+    @classmethod
+    def after_fork_in_child(cls) -> None:
+        """Forget what other threads have opened: the child has none of them."""
+        cls._open[:] = [one for one in cls._open if one[0] == threading.get_ident()]
+
+
+MOST_THREADS = 1024
+# Work on fewer values takes less time than starting a thread.
+FEW_VALUES = 1 << 17
+
+
+def thread_count(n_values: float = inf) -> int:
+    """Return the number of threads to use now, see `threads`, or 1 for work on so few values."""
+    if n_values < FEW_VALUES:
+        return 1
+    if asked := [n for _, n in threads._open]:
+        return min(asked)
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
         available = os.cpu_count() or 1
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    allowed = min(available, int(first)) if first.isdecimal() and int(first) > 0 else available
-    return min(allowed, _most.get())
-
-
-MAX_THREADS = 1024
-_most: ContextVar[int] = ContextVar("most", default=MAX_THREADS)
-
-
-@contextmanager
-def at_most_threads(n_threads: int) -> Iterator[None]:
-    """Within this context, ``n_threads=None`` takes at most so many threads."""
-    token = _most.set(n_threads)
-    try:
-        yield
-    finally:
-        _most.reset(token)
+    return min(available, int(first)) if first.isdecimal() and int(first) > 0 else available
 
 
 @dataclass(frozen=True)
@@ -292,6 +316,7 @@ class _BlasGuard:
 # Holds BLAS to one thread in this process while the context is open (reentrant, any thread).
 single_threaded_blas = _BlasGuard()
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=threads.after_fork_in_child)
     os.register_at_fork(
         before=single_threaded_blas.before_fork,
         after_in_parent=single_threaded_blas.after_fork,

@@ -342,11 +342,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "model is always fitted. The speed of the machine decides which others are tried. "
         "[default: 30]",
     ),
-    "n_threads": Parameter(
-        optional(COUNT),
-        "--threads N",
-        "Number of threads. Results do not depend on it. [default: all available CPUs]",
-    ),
 }
 _OF_ROWS: Mapping[str, Parameter] = {
     "label": Parameter(None, "--label COLUMN", "Column of the labels of a table."),

@@ -98,12 +98,11 @@ def letor(
     protocol = {n: grid for n, grid in entry.protocol.items() if n not in settings}
     settings = {**settings, **protocol}
     entry.search(settings, scoring)  # refuses what it cannot take, before reading
-    threads = settings.get("n_threads")
     folds = pairgram.load_letor_folds(
-        folder, dtype="float32" if float32 else "float64", sparse=sparse, n_threads=threads
+        folder, dtype="float32" if float32 else "float64", sparse=sparse
     )
     names = list(dict.fromkeys((*PROTOCOL_METRICS, scoring.name)))
-    measuring: Any = {"convention": convention, "n_threads": threads}
+    measuring: Any = {"convention": convention}
     results = []
     with opt.warnings_as_notes():
         for fold in folds:
@@ -330,7 +329,7 @@ def _fit_table(
     """Fit a search to a table."""
     from pairgram.data.queries import one_query_meant
 
-    with columns.reading(settings.get("n_threads")) as watch:
+    with columns.reading() as watch:
         table, assumed = columns.scan_assuming(file)
         table.refuse_output(output, "--output")
         held_out = None
@@ -460,7 +459,6 @@ def _load_both(
 def _load(path: Path, entry: Model, settings: Settings, float32: bool, sparse: bool) -> LetorData:
     """Read a LETOR file; it has at most the features of the model of --prior."""
     options: dict[str, Any] = {"float32": float32, "sparse": sparse}
-    options["n_threads"] = settings.get("n_threads")
     if "prior" in settings:
         width = opt.width_of(entry.search(settings, None).prior.estimator)
         return opt.load_data_of(settings["prior"], width, path, **options)

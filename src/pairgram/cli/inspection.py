@@ -70,8 +70,7 @@ def _model(file: Path, top: int) -> dict[str, Any]:
 
     loaded = pairgram.load_model(file)
     model, steps = _ranker_of(loaded)
-    own = model.get_params(deep=False)
-    parameters = {name: value for name, value in own.items() if name != "n_threads"}
+    parameters = model.get_params(deep=False)
     report = {
         **({"steps": steps} if steps else {}),
         "parameters": parameters,
@@ -107,7 +106,7 @@ def _model(file: Path, top: int) -> dict[str, Any]:
 def _batch(file: Path) -> dict[str, Any]:
     batch = pairgram.BatchFit.load(file)
     first = next(model for model in batch.models if model is not None)
-    own = ("alpha", "C", "prior", "feature_map", "n_threads")  # of each model, or of its class
+    own = ("alpha", "C", "prior", "feature_map")  # of each model, or of its class
     parameters = first.get_params(deep=False).items()
     fallback = batch.fallback
     return {
@@ -179,7 +178,7 @@ def _map_parameters(feature_map: BaseEstimator) -> dict[str, Any]:
     fitted = settings.pop("fitted", {})
     if hasattr(feature_map, "gamma_"):
         fitted["gamma"] = feature_map.gamma_
-    of_file = ("n_threads", "shape", "rows_dtype", "bits")
+    of_file = ("shape", "rows_dtype", "bits")
     parameters = {name: settings[name] for name in settings if name not in of_file}
     return {name: fitted.get(name, value) for name, value in parameters.items()}
 

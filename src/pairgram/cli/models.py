@@ -41,7 +41,7 @@ class Model:
     kind : str
         The name of the estimator that chooses its settings.
     takes : set of str
-        The settings that the model uses, besides ``n_threads``. Others are refused.
+        The settings that the model uses. Others are refused.
     protocol : mapping of str to list of float
         The grids of ``pairgram letor``, by the names of the settings.
     kernels : tuple of str
@@ -197,7 +197,7 @@ MODELS: Mapping[str, Model] = {
 
 def default_model(settings: Settings, on_table: bool) -> str:
     """Return the model of ``pairgram train`` without --model: the one that takes the options."""
-    others = settings.keys() - MODELS["auto"].takes - {"n_threads"}
+    others = settings.keys() - MODELS["auto"].takes
     return "rankrls" if (others or on_table) and "time_budget" not in settings else "auto"
 
 
@@ -222,7 +222,7 @@ def get_model(name: str, settings: Settings) -> Model:
     """
     model = MODELS[check_text("--model", name, MODELS)]
     for setting in settings:
-        if setting not in model.takes and setting != "n_threads":
+        if setting not in model.takes:
             others = ", ".join(other for other, entry in MODELS.items() if setting in entry.takes)
             raise ValueError(f"--model {name} takes no {option_of(setting)}; {others} can")
     kernel = settings.get("kernel", model.defaults.get("kernel"))

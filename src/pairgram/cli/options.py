@@ -367,7 +367,6 @@ Qrels = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="File of TREC relevance judgements, for TREC runs."),
 ]
-Threads = Annotated[int | None, option("n_threads")]
 Float32 = Annotated[bool, typer.Option("--float32", help="Hold features in single precision.")]
 Sparse = Annotated[
     bool, typer.Option("--sparse", help="Store features sparsely, for files with many zeros.")
@@ -429,12 +428,7 @@ def metric_of(name: str, convention: str) -> Metric:
 
 
 def load_data(
-    path: Path,
-    *,
-    float32: bool = False,
-    sparse: bool = False,
-    n_features: int | None = None,
-    n_threads: int | None = None,
+    path: Path, *, float32: bool = False, sparse: bool = False, n_features: int | None = None
 ) -> LetorData:
     """Read a LETOR file, and say so on a terminal."""
     from pairgram.datasets import LetorData
@@ -442,9 +436,7 @@ def load_data(
 
     dtype = "float32" if float32 else "float64"
     with warnings_as_notes(), reading(path) as (file, name):
-        return LetorData(
-            *read_letor(file, name, dtype, sparse, n_features=n_features, n_threads=n_threads)
-        )
+        return LetorData(*read_letor(file, name, dtype, sparse, n_features=n_features))
 
 
 @contextmanager
@@ -470,9 +462,7 @@ def load_run(path: Path) -> dict[str, AnyArray]:
         return parse_run(*named_file)
 
 
-def predict_file(
-    model_path: Path, path: Path, *, sparse: bool, n_threads: int | None
-) -> tuple[LetorData, AnyArray]:
+def predict_file(model_path: Path, path: Path, *, sparse: bool) -> tuple[LetorData, AnyArray]:
     """Return the data of a LETOR file and a model's scores of its rows.
 
     If the file names fewer features than the model has, a note says so. This is not an error,
@@ -487,8 +477,8 @@ def predict_file(
 
     model = load_model_file(model_path)
     width = width_of(model)
-    data = load_data_of(model_path, width, path, sparse=sparse, n_threads=n_threads)
-    named = _largest_feature(path, data.X, n_threads)
+    data = load_data_of(model_path, width, path, sparse=sparse)
+    named = _largest_feature(path, data.X)
     if named < width:
         others = "the other counts" if width == named + 1 else "the others count"
         known = f"the model has {width}, {others} as 0"
@@ -549,7 +539,7 @@ def columns_of(model: BaseEstimator) -> list[str] | None:
     return None if known is None else [str(name) for name in known]
 
 
-def _largest_feature(path: Path, X: Matrix, n_threads: int | None) -> int:
+def _largest_feature(path: Path, X: Matrix) -> int:
     """Return the largest feature in a file, counted from 1. For a pipe, it is the width of `X`."""
     from pairgram.datasets.letor import count_features
 
@@ -557,7 +547,7 @@ def _largest_feature(path: Path, X: Matrix, n_threads: int | None) -> int:
         return int(X.indices.max(initial=-1)) + 1
     if X[:, -1].any() or is_stdin(path) or not path.is_file():
         return int(X.shape[1])
-    return count_features(path, n_threads=n_threads)  # a feature may be named and 0 in every row
+    return count_features(path)  # a feature may be named and 0 in every row
 
 
 def require_ids(path: Path, data: LetorData, search: BaseEstimator, one_query: bool) -> None:

@@ -62,7 +62,6 @@ def recommend(
             "lists find them.",
         ),
     ] = None,
-    threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
     """Write the best items for every user, a row for each: user, rank, item, score.
@@ -120,12 +119,11 @@ def recommend(
             user_ids=of_users[1],
             item_ids=of_items[1],
             exclude=without,
-            n_threads=threads,
         )
         report: dict[str, Any] = {}
         if held_out is not None:
             pairs = _known_pairs("--held-out", held_out, columns, ids)
-            report = found.evaluate(*pairs, n_threads=threads)
+            report = found.evaluate(*pairs)
     if output is not None:
         import numpy as np
 

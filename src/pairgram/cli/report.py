@@ -36,7 +36,7 @@ PANELS = {
     "time-budget",
     "Data": "one-query weight groups propensity qrels group-queries float32 sparse",
     "Model": "",
-    "Output and machine": "convention threads json per-query help",
+    "Output and machine": "convention json per-query help",
 }
 
 

@@ -70,7 +70,6 @@ def compare(
     queries: Annotated[
         int, typer.Option(metavar="N", min=0, help="Queries to print for every pair of systems.")
     ] = 5,
-    threads: opt.Threads = None,
     as_json: opt.Json = False,
 ) -> None:
     """Compare the scores of several systems, query by query.
@@ -100,7 +99,7 @@ def compare(
         check_text("--baseline", baseline, names)
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
-    settings: Any = {"baseline": baseline, "n_changed": queries, "n_threads": threads}
+    settings: Any = {"baseline": baseline, "n_changed": queries}
     opt.check_one_stdin(*map(Path, files), qrels)
     if qrels is not None:
         runs = {str(path): opt.load_run(path) for path in systems}
@@ -109,7 +108,7 @@ def compare(
             judged, runs, listed, convention=convention or "trec", **settings
         )
     else:
-        y, ids = _labels(files[0], columns, threads)
+        y, ids = _labels(files[0], columns)
         wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
         scores = {str(path): load_scores(path, len(y)) for path in systems}
         result = pairgram.compare(y, ids, scores, wanted_metrics, **settings)
@@ -170,7 +169,6 @@ def fuse(
         Path | None,
         typer.Option(metavar="FILE", help="Model file to write the learnt weights to."),
     ] = None,
-    threads: opt.Threads = None,
 ) -> None:
     """Fuse TREC runs into one: reciprocal rank fusion, CombSUM, CombMNZ, Borda, or learnt weights.
 
@@ -208,7 +206,7 @@ def fuse(
     if names and len(names) != len(runs):
         raise ValueError(f"--model fuses {len(names)} runs ({', '.join(names)}), got {len(runs)}")
     given = dict(zip(names, runs, strict=True)) if names else runs
-    fused = pairgram.fuse(given, judged, how, n_threads=threads)
+    fused = pairgram.fuse(given, judged, how)
     lines = run_lines(**fused.run, tag="pairgram")
     if save_model is not None:
         fused.model.save(save_model)
@@ -237,11 +235,11 @@ def _short(names: list[str]) -> dict[str, str]:
     return dict(zip(names, last if len(set(last)) == len(last) else names, strict=True))
 
 
-def _labels(file: str, columns: Columns, threads: int | None) -> tuple[Any, Any]:
+def _labels(file: str, columns: Columns) -> tuple[Any, Any]:
     """Return the labels and the query ids of a LETOR file or a table."""
     if columns.make_table(file):
         return columns.labels(file, "")
-    data = opt.load_data(Path(file), n_threads=threads)
+    data = opt.load_data(Path(file))
     if data.qid is None:
         raise ValueError(f"{name_of(Path(file))}: found no qid, want qid:ID in every row")
     return data.y, data.qid
@@ -264,7 +262,6 @@ def predict(
     *,
     keep: Annotated[str | None, option("keep")] = None,
     columns: Columns,
-    threads: opt.Threads = None,
     sparse: opt.Sparse = False,
 ) -> None:
     """Score the documents of a file, one number per line, or as a column of a table.
@@ -292,7 +289,7 @@ def predict(
         refuse_with_table(sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
         loaded = opt.load_model_file(model)
-        with columns.reading(threads) as watch:
+        with columns.reading() as watch:
             table = columns.scan(file, opt.columns_of(loaded), opt.width_of(loaded))
             table.refuse_output(output, "--output")
             if reads_lists(loaded):
@@ -305,7 +302,7 @@ def predict(
                 write_lines(output, (score for batch in batches for score in batch[0].to_numpy()))
         return
     try:
-        _, scores = opt.predict_file(model, path, sparse=sparse, n_threads=threads)
+        _, scores = opt.predict_file(model, path, sparse=sparse)
     except ValueError as error:
         if not getattr(error, "lacks_label", False):
             raise
@@ -390,7 +387,6 @@ def evaluate(
     ] = False,
     columns: Columns,
     convention: opt.RunConvention = None,
-    threads: opt.Threads = None,
     sparse: opt.Sparse = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -421,7 +417,7 @@ def evaluate(
         if file or scores or model or sparse or columns.make_table() or columns.one_query:
             raise ValueError("--qrels and --run take no FILE, and none of the options of files")
         convention = convention or "trec"
-        found = _of_run(qrels, run, metric or opt.EVALUATED_RUN, convention, threads)
+        found = _of_run(qrels, run, metric or opt.EVALUATED_RUN, convention)
     else:
         if file is None or (scores is None) == (model is None):
             raise ValueError("evaluate needs FILE with --scores or --model, or --qrels with --run")
@@ -434,7 +430,7 @@ def evaluate(
         if on_table:
             refuse_with_table(sparse=sparse)
         if on_table and model is not None:
-            found = _of_table(file, model, wanted, columns, threads, per_query)
+            found = _of_table(file, model, wanted, columns, per_query)
         else:
             if on_table:
                 if replace(columns, label=None, qid=None, one_query=False) != Columns():
@@ -444,15 +440,15 @@ def evaluate(
                     )
                 y, ids = columns.labels(file)
             elif model is not None:
-                data, values = opt.predict_file(model, path, sparse=sparse, n_threads=threads)
+                data, values = opt.predict_file(model, path, sparse=sparse)
             else:
-                data = opt.load_data(path, sparse=sparse, n_threads=threads)
+                data = opt.load_data(path, sparse=sparse)
             if not on_table:
                 opt.warn_of_no_ids(path, data)
                 y, ids = data.y, data.qid
             if scores is not None:
                 values = load_scores(scores, len(y))
-            found = _of_values(file, y, values, ids, wanted, threads)
+            found = _of_values(file, y, values, ids, wanted)
     _print_evaluated(found, convention, per_query, as_json)
 
 
@@ -470,14 +466,14 @@ class _Evaluated(NamedTuple):
 
 
 def _of_run(
-    qrels: Path | None, run: Path | None, names: Sequence[str], convention: str, threads: int | None
+    qrels: Path | None, run: Path | None, names: Sequence[str], convention: str
 ) -> _Evaluated:
     """Evaluate a TREC run, with a note on queries that it lacks."""
     if qrels is None or run is None:
         raise ValueError("--qrels and --run belong together: give both")
     opt.check_one_stdin(qrels, run)
     judged, lists = opt.load_qrels(qrels), opt.load_run(run)
-    common: Any = {"convention": convention, "n_threads": threads}
+    common: Any = {"convention": convention}
     means = pairgram.evaluate_run(judged, lists, names, **common)
     values = pairgram.evaluate_run(judged, lists, names, per_query=True, **common)
     lacking = len(set(values["qid"]) - set(lists["qid"]))
@@ -488,7 +484,7 @@ def _of_run(
 
 
 def _of_table(
-    file: str, model: Path, wanted: list[Any], columns: Columns, threads: int | None, by_query: bool
+    file: str, model: Path, wanted: list[Any], columns: Columns, by_query: bool
 ) -> _Evaluated:
     """Evaluate a model on a table."""
     from pairgram.data.queries import one_query_meant, plain_ids
@@ -496,12 +492,12 @@ def _of_table(
     if by_query and columns.weight is not None:
         raise ValueError("--weight weighs queries in the mean: --per-query takes none")
     loaded = opt.load_model_file(model)
-    with columns.reading(threads) as watch:
+    with columns.reading() as watch:
         table = columns.scan(file, opt.columns_of(loaded), opt.width_of(loaded))
         columns.require(file, table, True)
         table = watch(table)
         with one_query_meant():
-            found = pairgram.evaluate(wanted, table, loaded, per_query=by_query, n_threads=threads)
+            found = pairgram.evaluate(wanted, table, loaded, per_query=by_query)
         survey = table.survey()
     ids = plain_ids(found["qid"]) if "qid" in found else [ALL_ROWS]
     values = found | {"qid": ids} if by_query else {}
@@ -510,14 +506,12 @@ def _of_table(
     return _Evaluated(file, survey.n_rows, survey.n_queries, found, values)
 
 
-def _of_values(
-    file: str, y: Any, scores: Any, qid: Any, wanted: list[Any], threads: int | None
-) -> _Evaluated:
+def _of_values(file: str, y: Any, scores: Any, qid: Any, wanted: list[Any]) -> _Evaluated:
     """Evaluate scores of rows."""
     from pairgram.data.queries import Queries, one_query_meant, plain_ids
 
     with one_query_meant():  # a note has already been given
-        found = pairgram.evaluate(wanted, y, scores, qid, per_query=True, n_threads=threads)
+        found = pairgram.evaluate(wanted, y, scores, qid, per_query=True)
     means = {metric.name: float(metric.mean(found[metric.name])) for metric in wanted}
     queries = Queries.make(len(y), qid=qid)
     ids = [ALL_ROWS] if queries.ids is None else plain_ids(queries.ids)

@@ -47,15 +47,9 @@ class Columns:
         )
 
     @contextmanager
-    def reading(self, n_threads: int | None) -> Iterator[Callable[..., Any]]:
-        """Yield what shows the passes over a table.
-
-        Within, so many threads read, and warnings are notes.
-        """
-        from pairgram._support.machine import at_most_threads, resolve_n_threads
-
-        threads = at_most_threads(resolve_n_threads(n_threads))
-        with threads, warnings_as_notes(), passes() as watch:
+    def reading(self) -> Iterator[Callable[..., Any]]:
+        """Yield what shows the passes over a table. Within, warnings are notes."""
+        with warnings_as_notes(), passes() as watch:
             yield watch
 
     def scan(self, file: str, features: list[str] | None = None, width: int = 0) -> Table:

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 import pairgram._core as _core
 from pairgram._support import limits, machine
 from pairgram._support.checks import Flags, Rows, Vector, first_not_finite, require_finite
-from pairgram._support.machine import cached_property
+from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.dataset import Block, RankingData, less_shared
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
@@ -92,12 +92,12 @@ class ComparedRows(RankingData):
         """Return the differences of the given comparisons."""
         return self.X[rows].made()
 
-    def scores(self, rows: Rows | slice, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def scores(self, rows: Rows | slice, coefs: Vector) -> Vector:
         """Return the scores of comparisons by linear models: those of items, subtracted.
 
         Items with equal features have equal scores, so that their difference is exactly 0.
         """
-        of_items = score_features(self.X.H, coefs, n_threads)
+        of_items = score_features(self.X.H, coefs)
         return of_items[..., self.X.first[rows]] - of_items[..., self.X.second[rows]]
 
     @cached_property
@@ -124,7 +124,7 @@ class ComparedRows(RankingData):
         """Return the comparisons of the items, whose ``L = AᵀDA``."""
         return self.comparisons
 
-    def pull(self, settings: PairSettings, n_threads: int | None) -> Vector:
+    def pull(self, settings: PairSettings) -> Vector:
         """Return ``AᵀDm`` for the targets m, for every item."""
         weighted, n_items = self.v * self.target(settings), self.X.H.shape[0]
         of_first, of_second = (
@@ -144,7 +144,7 @@ class ComparedRows(RankingData):
         vanishing = has_entry & (size < np.finfo(np.float64).tiny)
         return (diagonal > NOISE * size) | vanishing
 
-    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float]:
+    def known_sums(self, varying: Rows | None) -> tuple[Vector, float]:
         """Return (the sums over [X, y], Σ W); every comparison counts as a query.
 
         With the incidence A of comparisons and their weights D these are ``HᵀAᵀDAH`` and
@@ -159,7 +159,7 @@ class ComparedRows(RankingData):
             return self._sparse_sums(targets), weight
         H = H - H[self._linked()]
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
-            of_items = self.comparisons.multiply(H, targets, n_threads)
+            of_items = self.comparisons.multiply(H, targets, thread_count())
             with machine.single_threaded_blas:
                 products = H.T @ of_items
             d = H.shape[1]
@@ -200,14 +200,14 @@ class ComparedRows(RankingData):
             part = slice(begin, end)
             sums[:d, :d] += (H[part].T @ (laplacian[part] @ H)).toarray()
         sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
-        sums[:d, d] = sums[d, :d] = H.T @ self.pull(PairSettings(None), None)
+        sums[:d, d] = sums[d, :d] = H.T @ self.pull(PairSettings(None))
         sums[d, d] = self.v @ targets**2
         both = np.bincount(places[1], np.tile(self.v, 2), minlength=H.shape[0])
         noise = sums.diagonal()[:d] <= NOISE * (H.power(2).T @ both)  # of what was subtracted
         sums[:d][noise], sums[:, :d][:, noise] = 0.0, 0.0
         return sums
 
-    def diagonal(self, n_threads: int) -> Vector:
+    def diagonal(self) -> Vector:
         """Return ``Σ w (x_ik − x_jk)²`` of every feature, (n_features,)."""
         total = np.zeros(self.X.shape[1])
         for block in self.blocks(PairSettings(None)):

@@ -35,7 +35,7 @@ from pairgram._support.checks import (
     not_finite,
     require_finite,
 )
-from pairgram._support.machine import cached_property, resolve_n_threads
+from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.clicks import check_propensities, click_targets
 from pairgram.data.pairs import (
     LARGEST_PAIR_WEIGHT,
@@ -291,11 +291,11 @@ class RankingData:
         """Return the compiled pairs L of the rows that are stored."""
         return self.problem(settings)
 
-    def pull(self, settings: PairSettings, n_threads: int | None) -> Vector:
+    def pull(self, settings: PairSettings) -> Vector:
         """Return L times the targets, for every row that is stored."""
         z = self.target(settings).copy()
         for adjoint in (False, True):
-            apply_half_laplacian(self.problem(settings), z, adjoint=adjoint, n_threads=n_threads)
+            apply_half_laplacian(self.problem(settings), z, adjoint=adjoint)
         return z
 
     def varying(
@@ -319,21 +319,20 @@ class RankingData:
         X = self.X[rows]
         return X if self.feature_map is None else mapped(self.feature_map, X)
 
-    def scores(self, rows: Any, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def scores(self, rows: Any, coefs: Vector) -> Vector:
         """Return the scores of the given rows by linear models of their features.
 
         Parameters
         ----------
         rows : ndarray of int64, or slice
         coefs : ndarray of shape (n_models, n_features), float64
-        n_threads : int or None
 
         Returns
         -------
         ndarray of shape (n_models, n_rows), float64
         """
         X = checked(self.feature_map, self.X[rows])
-        return scores_of_rows(self.feature_map, X, coefs, n_threads)
+        return scores_of_rows(self.feature_map, X, coefs)
 
     def rows_held_together(self) -> list[Rows]:
         """Return a list of the row numbers of every group, or every query, that has rows."""
@@ -577,7 +576,7 @@ class RankingData:
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)
 
-    def known_sums(self, varying: Rows | None, n_threads: int) -> tuple[Vector, float] | None:
+    def known_sums(self, varying: Rows | None) -> tuple[Vector, float] | None:
         """Return (the sums over [X, y], Σ W) if they are made otherwise than of blocks.
 
         If `varying` is given, (n_features + 1,), it is set as `sums_of` says.
@@ -771,12 +770,7 @@ def less_shared(rows: Sparse, group: Rows, weight: Vector, *, heavy: bool = Fals
 
 
 def apply_half_laplacian(
-    problem: _core.RankingProblem,
-    vectors: Vector,
-    *,
-    axis: int = 0,
-    adjoint: bool = False,
-    n_threads: int | None = None,
+    problem: _core.RankingProblem, vectors: Vector, *, axis: int = 0, adjoint: bool = False
 ) -> Vector:
     """Apply R of ``L = RᵀR``, or Rᵀ, in place in O(n_rows) time per vector; return `vectors`.
 
@@ -789,13 +783,12 @@ def apply_half_laplacian(
         With 0, R is applied to the columns of a matrix; with 1, to its rows.
     adjoint : bool
         Whether to apply Rᵀ in place of R.
-    n_threads : int or None
     """
     _core.apply_half_laplacian(
         problem,
         vectors if vectors.ndim == 2 else vectors[:, None],
         axis=axis,
         adjoint=adjoint,
-        n_threads=resolve_n_threads(n_threads),
+        n_threads=thread_count(),
     )
     return vectors

@@ -27,15 +27,13 @@ from pairgram._support.checks import (
     verbatim,
     warn_caller,
 )
-from pairgram._support.machine import cached_property, resolve_n_threads
+from pairgram._support.machine import cached_property, thread_count
 
 # Rows are compared in blocks of this many bytes.
 COMPARED_BYTES = 16 << 20
 
 
-def first_equal_rows(
-    X: Any, rows: Rows, groups: Rows, others: list[Vector], n_threads: int | None
-) -> Rows | None:
+def first_equal_rows(X: Any, rows: Rows, groups: Rows, others: list[Vector]) -> Rows | None:
     """Return, for every place, the first place in its group that holds an equal row.
 
     The result is None if no two rows of a group are equal. Rows are compared by their values, so −0
@@ -50,14 +48,13 @@ def first_equal_rows(
         Rows of different groups are not compared.
     others : list of ndarray of shape (n_places,)
         Further values in which rows must be equal.
-    n_threads : int or None
 
     Notes
     -----
     X is read once, to multiply every row by a random vector. Only rows with equal products are
     compared.
     """
-    marks = _marks(X, n_threads)[rows]
+    marks = _marks(X)[rows]
     ascending = np.sort(marks)
     if not (ascending[1:] == ascending[:-1]).any():
         return None
@@ -77,11 +74,11 @@ def first_equal_rows(
     return None if (first == np.arange(len(rows))).all() else first
 
 
-def _marks(X: Any, n_threads: int | None) -> Vector:
+def _marks(X: Any) -> Vector:
     """Return the product of each row with a random vector: equal rows have equal products."""
     vector = _random_vector(X.shape[1])
     if not scipy.sparse.issparse(X):
-        return _core.score_rows(X, vector, resolve_n_threads(n_threads))
+        return _core.score_rows(X, vector, thread_count())
     ordered = X if X.has_sorted_indices else X.sorted_indices()  # all sums are in one order
     return ordered @ vector
 

@@ -22,7 +22,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import checked_sparse, real_array
 from pairgram._support.checks import AnyArray, Rows, Vector, not_finite
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import thread_count
 from pairgram.data.queries import Queries, as_ids
 
 if TYPE_CHECKING:
@@ -166,7 +166,6 @@ def load_letor(
     n_features: int | None = ...,
     zero_based: bool = ...,
     comments: Literal[False] = ...,
-    n_threads: int | None = ...,
 ) -> Loaded: ...
 @overload
 def load_letor(
@@ -177,7 +176,6 @@ def load_letor(
     n_features: int | None = ...,
     zero_based: bool = ...,
     comments: Literal[True],
-    n_threads: int | None = ...,
 ) -> tuple[Any, Vector, AnyArray | None, list[str]]: ...
 def load_letor(
     path: str | os.PathLike[str],
@@ -187,7 +185,6 @@ def load_letor(
     n_features: int | None = None,
     zero_based: bool = False,
     comments: bool = False,
-    n_threads: int | None = None,
 ) -> Any:
     r"""Read a LETOR (SVMlight) file.
 
@@ -209,8 +206,6 @@ def load_letor(
         Whether indices count from 0.
     comments : bool
         Whether to return the comments too.
-    n_threads : int or None
-        Number of threads; None as in `RankRLS`. The result is the same for any number.
 
     Returns
     -------
@@ -254,7 +249,7 @@ def load_letor(
     ``1:0.5``, ``12:30`` and ``127.0.0.1:80`` are not. A digit and ``:`` begin a feature, and an id
     would swallow it if the blank between them is missing or is not an ASCII blank.
 
-    The file is read once, in O(bytes) time, on `n_threads` threads; decompression takes one thread.
+    The file is read once, in O(bytes) time, on all threads; decompression takes one thread.
     The memory is that of `X`, 48 bytes per row and some chunks of 4 MiB. In the worst case it is up
     to half of `X` more: a sparse file that names every other feature and is read densely to
     float32.
@@ -276,7 +271,7 @@ def load_letor(
     name = os.fspath(path)
     if not isinstance(name, str):
         raise TypeError(f"path must be str or os.PathLike of str, got {type(path).__name__}")
-    settings = (dtype, sparse, n_features, zero_based, comments, n_threads)
+    settings = (dtype, sparse, n_features, zero_based, comments)
     with open(name, "rb") as raw, naming(name):
         return read_letor(raw, shown(name), *settings)
 
@@ -289,25 +284,22 @@ def read_letor(
     n_features: int | None = None,
     zero_based: bool = False,
     comments: bool = False,
-    n_threads: int | None = None,
 ) -> Any:
     """Do the work of `load_letor` for an open file, which messages call `name`."""
     parser_type = _parser_type(dtype)
     if n_features is not None:
         n_features = _check_n_features(n_features)
-    parser = _parsed(parser_type, raw, name, n_features, zero_based, comments, n_threads)
+    parser = _parsed(parser_type, raw, name, n_features, zero_based, comments)
     y, qid = parser.labels(), _ids(parser)
     notes = parser.comments() if comments else None
     X = _take_csr(parser) if sparse else _take_dense(parser, name, n_features)
     return (X, y, qid) if notes is None else (X, y, qid, notes)
 
 
-def count_features(path: str | os.PathLike[str], *, n_threads: int | None = None) -> int:
+def count_features(path: str | os.PathLike[str]) -> int:
     """Return the largest index in a file, which `load_letor` takes as the number of features."""
     with open(path, "rb") as raw, naming(path):
-        parser = _parsed(
-            _core.LetorParser32, raw, shown(path), None, False, False, n_threads=n_threads
-        )
+        parser = _parsed(_core.LetorParser32, raw, shown(path), None, False, False)
     return int(parser.n_features)
 
 
@@ -339,7 +331,6 @@ def _parsed(
     n_features: int | None,
     zero_based: bool,
     comments: bool,
-    n_threads: int | None,
 ) -> Any:
     """Return a parser that has read the file."""
     parser = parser_type(
@@ -348,7 +339,7 @@ def _parsed(
         zero_based=bool(zero_based),
         keep_comments=bool(comments),
         piece_size=_PIECE_SIZE,
-        n_threads=resolve_n_threads(n_threads),
+        n_threads=thread_count(),
     )
     _feed(parser, raw, name)
     return parser
@@ -699,7 +690,6 @@ def load_letor_folds(
     dtype: DTypeLike = np.float64,
     sparse: bool = False,
     n_features: int | None = None,
-    n_threads: int | None = None,
 ) -> Iterator[Fold]:
     """Iterate over the five folds of a LETOR data set.
 
@@ -711,7 +701,7 @@ def load_letor_folds(
         second has the folders ``Fold1`` … ``Fold5``, each with ``train.txt``, ``vali.txt`` and
         ``test.txt``. Every file name may have a further ending .xz, .gz or .bz2. If the folder has
         both layouts, the S files are read.
-    dtype, sparse, n_threads
+    dtype, sparse
         As in `load_letor`.
     n_features : int or None
         The number of columns of every part. None takes the largest index in the S files, or in the
@@ -750,7 +740,7 @@ def load_letor_folds(
     root = os.fspath(folder)
     if not os.path.isdir(root):
         raise FileNotFoundError(f"{shown(root)}: no such folder")
-    options = {"dtype": dtype, "sparse": sparse, "n_threads": n_threads}
+    options = {"dtype": dtype, "sparse": sparse}
     split_names = [f"S{i}.txt" for i in range(1, _N_FOLDS + 1)]
     fold_names = [f"Fold{i}/{part}.txt" for i in range(1, _N_FOLDS + 1) for part in _PARTS]
     splits, missing_splits = _find_files(root, split_names)

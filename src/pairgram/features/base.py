@@ -32,7 +32,7 @@ from pairgram._support.arrays import (
     with_entries,
 )
 from pairgram._support.checks import AnyArray, Rows, Vector, naming_not_finite, require_finite
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import PARAMETERS, stored
 from pairgram._support.schema import Kind, brief, check_record
 from pairgram._support.whole_fit import WholeFit
@@ -110,35 +110,34 @@ class RowScorer:
     parts: Iterable[tuple[Any, Vector]]
     offset: float = 0.0
 
-    def scores(self, X: Matrix, n_threads: int | None) -> Vector:
+    def scores(self, X: Matrix) -> Vector:
         """Return the scores of checked rows. A row with NaN or infinity gets NaN or infinity."""
-        threads = resolve_n_threads(n_threads)
         total: Any = None
         for node_map, coef in self.parts:
-            scores = _part_of_scores(node_map, coef, X, threads)
+            scores = _part_of_scores(node_map, coef, X)
             total = scores if total is None else total + scores
         return total + self.offset if self.offset else total
 
 
-def _part_of_scores(node_map: Any, coef: Vector, X: Any, n_threads: int) -> Vector:
+def _part_of_scores(node_map: Any, coef: Vector, X: Any) -> Vector:
     sparse = scipy.sparse.issparse(X)
     if sparse and node_map is None:
         if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # avoids a copy of X
             coef = coef.astype(np.float32)
         return np.asarray(X @ coef, np.float64)
     if not sparse and X.flags.c_contiguous and X.flags.aligned:
-        return _score(node_map, coef, X, n_threads)
+        return _score(node_map, coef, X)
     scores = [
-        _score(node_map, coef, np.require(dense(X[rows]), None, ["C", "A"]), n_threads)
+        _score(node_map, coef, np.require(dense(X[rows]), None, ["C", "A"]))
         for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype))
     ]
     return np.concatenate(scores)
 
 
-def _score(node_map: Any, coef: Vector, X: AnyArray, n_threads: int) -> Vector:
+def _score(node_map: Any, coef: Vector, X: AnyArray) -> Vector:
     if node_map is None:
-        return _core.score_rows(X, coef, n_threads)
-    return node_map.score(X, coef, n_threads)
+        return _core.score_rows(X, coef, thread_count())
+    return node_map.score(X, coef, thread_count())
 
 
 def dense(X: Matrix) -> AnyArray:
@@ -146,7 +145,7 @@ def dense(X: Matrix) -> AnyArray:
     return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X)
 
 
-def score_features(H: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
+def score_features(H: Matrix, coefs: Vector) -> Vector:
     """Return the scores of dense or CSR features by one model, or by every model of a path.
 
     The scores of a dense row have the same bits whatever other rows H has.
@@ -155,7 +154,6 @@ def score_features(H: Matrix, coefs: Vector, n_threads: int | None = None) -> Ve
     ----------
     H : ndarray or CSR matrix of shape (n_rows, n_features)
     coefs : ndarray of shape (n_features,) or (n_models, n_features), float64
-    n_threads : int or None
 
     Returns
     -------
@@ -165,7 +163,7 @@ def score_features(H: Matrix, coefs: Vector, n_threads: int | None = None) -> Ve
         return np.ascontiguousarray((H @ coefs.T).T, dtype=np.float64)
     dtype = np.float32 if H.dtype == np.float32 else np.float64
     rows = np.require(H, dtype, ["C", "A"])
-    return _core.score_rows(rows, np.ascontiguousarray(coefs), resolve_n_threads(n_threads))
+    return _core.score_rows(rows, np.ascontiguousarray(coefs), thread_count())
 
 
 class Sides(NamedTuple):
@@ -198,11 +196,6 @@ class ValueMap(ABC):
 
     shift: Vector | None
 
-    @property
-    @abstractmethod
-    def n_threads(self) -> int | None:
-        """The number of threads of the map."""
-
     @abstractmethod
     def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform` of a `FeatureMap`."""
@@ -230,7 +223,6 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     `MAPS` lists the maps that files can hold.
     """
 
-    n_threads: int | None
     n_features_in_: int
     _n_features_out: int
     # What a file holds of a fitted map: its parameters, and these settings and arrays. The
@@ -287,15 +279,13 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         node_map = self._node_map(dtype)
         return None if node_map is None else RowScorer([(node_map, coef)])
 
-    def _scores(self, X: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def _scores(self, X: Matrix, coefs: Vector) -> Vector:
         """Return the scores of checked rows by linear models of their features, block by block.
 
         Parameters
         ----------
         X : ndarray or CSR matrix of shape (n_rows, n_features), without NaN and infinity
         coefs : ndarray of shape (n_outputs,) or (n_models, n_outputs), float64
-        n_threads : int or None
-            Number of threads for the products with the models. The map has its own number.
 
         Returns
         -------
@@ -303,8 +293,8 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """
         if (nodes := self._as_linear()) is not None:
             weights, offsets = nodes.fold(coefs)
-            return score_features(X, weights, n_threads) + offsets[..., None]
-        return scores_in_blocks(self._features, X, coefs, n_threads)
+            return score_features(X, weights) + offsets[..., None]
+        return scores_in_blocks(self._features, X, coefs)
 
     def _require_finite_row(self, X: Matrix, row: int) -> None:
         """Raise a ValueError if the map can say why the only row of X has no finite score.
@@ -353,12 +343,11 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _features(self, X: Matrix) -> AnyArray:
         """Return the features of rows that have been checked."""
-        threads = resolve_n_threads(self.n_threads)
         if not scipy.sparse.issparse(X):
-            return self._values(np.require(X, None, ["C", "A"]), threads)
+            return self._values(np.require(X, None, ["C", "A"]))
         values = np.empty((X.shape[0], self._n_features_out), X.dtype)
         for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype)):
-            values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()), threads)
+            values[rows] = self._values(np.ascontiguousarray(X[rows].toarray()))
         return values
 
     def _checked(self, X: RowsLike) -> Any:
@@ -366,9 +355,9 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         check_is_fitted(self)
         return finite_rows(self, X, reset=False)
 
-    def _values(self, X: AnyArray, n_threads: int) -> AnyArray:
+    def _values(self, X: AnyArray) -> AnyArray:
         """Return the features of dense rows that have been checked."""
-        return self._node_map(X.dtype).map(X, n_threads)
+        return self._node_map(X.dtype).map(X, thread_count())
 
     def _rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each feature for rows X, (n_features_out,)."""
@@ -492,12 +481,6 @@ def output_dtype(feature_map: Any, dtype: DTypeLike) -> np.dtype[Any]:
     return feature_map._output_dtype(dtype) if ours else np.dtype(dtype)
 
 
-def set_threads(feature_map: Transformer | None, n_threads: int | None) -> None:
-    """Set the number of threads of a map of this package, unless the map has its own."""
-    if is_known(feature_map) and feature_map.n_threads is None:
-        feature_map.n_threads = n_threads
-
-
 def checked(feature_map: object, X: RowsLike) -> Any:
     """Check rows for a fitted map of this package and return them; others check by themselves."""
     return feature_map._checked(X) if is_known(feature_map) else X
@@ -562,9 +545,7 @@ def require_finite_row(feature_map: Transformer | None, X: Matrix, row: int) -> 
         feature_map._require_finite_row(X, row)
 
 
-def scores_of_rows(
-    feature_map: Transformer | None, X: Matrix, coefs: Vector, n_threads: int | None = None
-) -> Vector:
+def scores_of_rows(feature_map: Transformer | None, X: Matrix, coefs: Vector) -> Vector:
     """Return the scores of checked rows by linear models of the features of any transformer.
 
     If `feature_map` is None, the features are the rows themselves. The other parameters and the
@@ -576,20 +557,16 @@ def scores_of_rows(
         The errors of `mapped` and those of the transformer.
     """
     if feature_map is None:
-        return score_features(X, coefs, n_threads)
+        return score_features(X, coefs)
     if is_known(feature_map):
-        return feature_map._scores(X, coefs, n_threads)
-    return scores_in_blocks(partial(mapped, feature_map), X, coefs, n_threads)
+        return feature_map._scores(X, coefs)
+    return scores_in_blocks(partial(mapped, feature_map), X, coefs)
 
 
-def scores_in_blocks(
-    features: Callable[[Any], Any], X: Matrix, coefs: Vector, n_threads: int | None
-) -> Vector:
+def scores_in_blocks(features: Callable[[Any], Any], X: Matrix, coefs: Vector) -> Vector:
     """Return the scores of rows by linear models of features that are made block by block."""
     size = block_rows(max(X.shape[1], coefs.shape[-1]), X.dtype)
-    parts = [
-        score_features(features(X[rows]), coefs, n_threads) for rows in blocks(X.shape[0], size)
-    ]
+    parts = [score_features(features(X[rows]), coefs) for rows in blocks(X.shape[0], size)]
     return np.concatenate(parts, axis=-1)
 
 

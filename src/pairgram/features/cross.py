@@ -49,8 +49,6 @@ class Cross(FeatureMap):
         The columns v.
     keep : str, int, slice, list of str and int, or None, default=None
         Columns that are features as they are. They matter only if they vary within queries.
-    n_threads : int or None, default=None
-        Number of threads of `transform`.
 
     Attributes
     ----------
@@ -97,7 +95,6 @@ class Cross(FeatureMap):
     right: Columns
     _: KW_ONLY
     keep: Columns | None = None
-    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Find the columns in rows X, (n_rows, n_features).

@@ -24,7 +24,7 @@ from pairgram._support.checks import (
     first_not_finite,
     require_finite,
 )
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import thread_count
 from pairgram._support.parameters import check
 from pairgram.features.base import (
     FeatureMap,
@@ -150,7 +150,7 @@ class FittedInputs(ABC):
         return None
 
     @abstractmethod
-    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
+    def values(self, X: Matrix, lists: Lists | None = None) -> Any:
         """Return the columns of rows that have been checked, or may be.
 
         The `lists` of the rows are read only by inputs that look at lists. None stands for a single
@@ -182,7 +182,7 @@ class RowInputs(FittedInputs):
         make = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
         return make.after_columns(self.columns(), then)
 
-    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
+    def values(self, X: Matrix, lists: Lists | None = None) -> Any:
         """Return the columns of rows that have been checked, or may be: NaN stays NaN.
 
         CSR rows stay sparse if 0 stays 0, and become dense otherwise.
@@ -190,7 +190,7 @@ class RowInputs(FittedInputs):
         if scipy.sparse.issparse(X):
             return self._of_sparse(X)
         rows = np.require(X, None, ["C", "A"])
-        return self.node_map(X.dtype).map(rows, resolve_n_threads(n_threads))
+        return self.node_map(X.dtype).map(rows, thread_count())
 
     def _of_sparse(self, X: Any) -> Any:
         out = np.empty((X.shape[0], self.n_outputs), X.dtype)
@@ -428,7 +428,7 @@ class ListInputs(FittedInputs):
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
         return _rounding_of(self.values(X), 4)
 
-    def values(self, X: Matrix, n_threads: int | None = None, lists: Lists | None = None) -> Any:
+    def values(self, X: Matrix, lists: Lists | None = None) -> Any:
         """Return the columns of rows.
 
         Raises
@@ -444,7 +444,7 @@ class ListInputs(FittedInputs):
         if lists is not None:
             offsets, order = lists.offsets, lists.order
         word, keeps_inputs, _ = LIST_KINDS[self.kind]
-        threads = 1 if rows.size < FEW_VALUES else resolve_n_threads(n_threads)
+        threads = thread_count(rows.size)
         found = _core.list_columns(word, keeps_inputs, rows, offsets, order, threads)
         if word != "rank" and (place := first_not_finite(found)) is not None:
             raise ArgumentError(
@@ -494,8 +494,6 @@ def restore_inputs(kind: str, arrays: dict[str, AnyArray], n_inputs: int) -> Fit
 N_QUANTILES = 100
 # A range below this counts as that of a constant column, as in scikit-learn.
 SMALLEST_RANGE = 10 * float(np.finfo(np.float64).eps)
-# Fewer values than this are read by one thread.
-FEW_VALUES = 1 << 17
 # The place of a quantile that is nearer to a row than this is the row: a rounding error of the
 # place (of less than 2^-51 of the number of rows) must not make a second knot beside a value.
 NEAREST = 1e-6
@@ -515,9 +513,7 @@ def require_zeros(kind: str, X: Matrix) -> None:
         )
 
 
-def fit_inputs(
-    kind: str, X: Matrix, weights: Vector | None = None, n_threads: int | None = None
-) -> FittedInputs:
+def fit_inputs(kind: str, X: Matrix, weights: Vector | None = None) -> FittedInputs:
     """Fit inputs to the rows that a ranker has checked, except for NaN and infinity.
 
     Parameters
@@ -528,7 +524,6 @@ def fit_inputs(
     weights : ndarray of shape (n_rows,), float64, ≥ 0 and not all 0, or None
         A weight of 2 is the same as having the row twice. Rows of weight 0 are as if absent. For
         quantiles, the smallest weight counts as 1 if it is less, and the others in proportion.
-    n_threads : int or None
 
     Returns
     -------
@@ -545,18 +540,17 @@ def fit_inputs(
         return ListInputs(kind, X.shape[1])
     if weights is not None or scipy.sparse.issparse(X):  # rows of weight 0 are not looked at below
         require_finite(X, "X")
-    threads = 1 if X.shape[0] * X.shape[1] < FEW_VALUES else resolve_n_threads(n_threads)
     if kind in ("quantile", "raw+quantile"):
-        return _quantile(kind, X, weights, threads)
-    return _scaled(kind, X, weights, threads)
+        return _quantile(kind, X, weights)
+    return _scaled(kind, X, weights)
 
 
-def _scaled(kind: str, X: Matrix, weights: Vector | None, n_threads: int) -> ScaledInputs:
+def _scaled(kind: str, X: Matrix, weights: Vector | None) -> ScaledInputs:
     if scipy.sparse.issparse(X):
         lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
         none = np.zeros(X.shape[1])
         return inputs_of_moments(kind, lowest, highest, none, none, X.shape[0])
-    moments = _core.column_moments(X, weights, n_threads)
+    moments = _core.column_moments(X, weights, thread_count(X.size))
     if not np.isfinite(moments[2:]).all():
         require_finite(X, "X")
     total = float(X.shape[0] if weights is None else weights.sum())
@@ -599,7 +593,7 @@ def _without_zeros(scale: Vector) -> Vector:
     return np.where(scale < SMALLEST_RANGE, 1.0, scale)
 
 
-def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> QuantileInputs:
+def _quantile(kind: str, X: Any, weights: Vector | None) -> QuantileInputs:
     if weights is not None and (weights == 1).all():
         weights = None
     if weights is not None:  # the smallest weight below 1 becomes 1
@@ -607,9 +601,9 @@ def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> Quan
     n_rows = float(X.shape[0] if weights is None else weights.sum())
     levels = np.linspace(0, 1, round(min(N_QUANTILES, n_rows)))
     if weights is None:
-        quantiles = _quantiles(X, levels, n_threads)
+        quantiles = _quantiles(X, levels)
     else:
-        quantiles = _weighted_quantiles(X, levels, weights, n_threads)
+        quantiles = _weighted_quantiles(X, levels, weights)
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(quantiles[:, -1] - quantiles[:, 0])
     if not finite.all():
@@ -630,13 +624,13 @@ def _quantile(kind: str, X: Any, weights: Vector | None, n_threads: int) -> Quan
     return QuantileInputs(kind, quantiles[begins], values, np.cumsum(counts))
 
 
-def _quantiles(X: AnyArray, levels: Vector, n_threads: int) -> Vector:
+def _quantiles(X: AnyArray, levels: Vector) -> Vector:
     """Return the quantiles of every column, (n_features, n_levels), as `numpy.percentile` does."""
     places = (X.shape[0] - 1) * (levels * 100 / 100)
     below = np.floor(places).astype(np.int64)
     above = np.minimum(below + 1, X.shape[0] - 1)
     ranks = np.union1d(below, above)
-    found = _core.order_statistics(X, ranks, n_threads)
+    found = _core.order_statistics(X, ranks, thread_count(X.size))
     low, high = (found[:, np.searchsorted(ranks, at)] for at in (below, above))
     return _between(low, high, places - below)
 
@@ -649,7 +643,7 @@ def _between(low: Vector, high: Vector, share: Vector) -> Vector:
         return np.where(share < 0.5, low + difference * share, high - difference * (1 - share))
 
 
-def _weighted_quantiles(X: AnyArray, levels: Vector, weights: Vector, n_threads: int) -> Vector:
+def _weighted_quantiles(X: AnyArray, levels: Vector, weights: Vector) -> Vector:
     """Return the quantiles of rows that each stand as often as their weight, 0 or ≥ 1, says.
 
     The sorted column is at its row i from place ``V_i`` to ``V_i + v_i − 1``, where V_i is the sum
@@ -658,7 +652,7 @@ def _weighted_quantiles(X: AnyArray, levels: Vector, weights: Vector, n_threads:
     places = (weights.sum() - 1) * (levels * 100 / 100)  # rounded as in `_quantiles`
     rows = np.flatnonzero(weights > 0)
     place = partial(_weighted_places, weights[rows], np.maximum(places, 0.0))
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(thread_count(X.size)) as pool:
         found = np.array([*pool.map(lambda j: place(X[rows, j]), range(X.shape[1]))])
     return _between(*found.reshape(-1, 3, len(places)).swapaxes(0, 1))
 
@@ -685,12 +679,10 @@ class InputMap(FeatureMap):
     ----------
     inputs : FittedInputs
     feature_map : fitted transformer or None
-    n_threads : int or None
     """
 
     inputs: FittedInputs
     feature_map: Any = None
-    n_threads: int | None = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -736,7 +728,7 @@ class InputMap(FeatureMap):
         sides = sides_of(self.feature_map)
         if sides is None:
             return None
-        right = InputMap(self.inputs, sides.right, self.n_threads)
+        right = InputMap(self.inputs, sides.right)
         return sides._replace(left=None, right=right)
 
     def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
@@ -755,10 +747,10 @@ class InputMap(FeatureMap):
             else:
                 yield self.inputs.node_map(dtype, node_map), coef
 
-    def _scores(self, X: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def _scores(self, X: Matrix, coefs: Vector) -> Vector:
         size = block_rows(max(self.inputs.n_outputs, coefs.shape[-1]), X.dtype)
         parts = [
-            scores_of_rows(self.feature_map, self.inputs.values(X[rows]), coefs, n_threads)
+            scores_of_rows(self.feature_map, self.inputs.values(X[rows]), coefs)
             for rows in blocks(X.shape[0], size)
         ]
         return np.concatenate(parts, axis=-1)
@@ -808,11 +800,6 @@ class _ValuesOfInputs(ValueMap):
         """What is taken from the values."""
         return self.after.shift
 
-    @property
-    def n_threads(self) -> int | None:
-        """The number of threads of the map."""
-        return self.after.n_threads
-
     def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them."""
         return checked(self.feature_map, X)
@@ -831,7 +818,7 @@ def after_inputs(inputs: FittedInputs | None, feature_map: Transformer | None) -
     """Return the map of rows as they are given, from the parts that a ranker keeps."""
     if inputs is None:
         return feature_map
-    return InputMap(inputs, feature_map, getattr(feature_map, "n_threads", None))
+    return InputMap(inputs, feature_map)
 
 
 def fit_after(
@@ -852,17 +839,16 @@ def shows_not_finite(feature_map: Transformer | None) -> bool:
     return isinstance(feature_map, InputMap) and feature_map.feature_map is None
 
 
-def prepared_as(data: Any, pattern: Any, n_threads: int | None) -> Any:
+def prepared_as(data: Any, pattern: Any) -> Any:
     """Return rows that are as they were given with the inputs and the map of other rows.
 
     Parameters
     ----------
     data, pattern : RankingData
-    n_threads : int or None
     """
     X, inputs = data.X, pattern.applied
     if inputs is not None:
-        X = inputs.values(X, n_threads, data.queries)
+        X = inputs.values(X, data.queries)
     return replace(data, X=X, applied=inputs, feature_map=pattern.feature_map)
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import AnyArray, Rows, Vector
+from pairgram._support.machine import threads
 from pairgram._support.parameters import (
     COUNT,
     FLAG,
@@ -114,8 +115,6 @@ class KernelMap(FeatureMap):
         None stands for ``1 / n_features``.
     degree : int from 1 to 1,000, default=3
     coef0 : float ≥ 0, default=1.0
-    n_threads : int or None, default=None
-        Number of threads. The result has the same bits for any number.
 
     Attributes
     ----------
@@ -137,7 +136,6 @@ class KernelMap(FeatureMap):
     gamma: float | None = None
     degree: int = 3
     coef0: float = 1.0
-    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Keep the training rows, X of shape (n_rows, n_features).
@@ -185,12 +183,12 @@ class KernelMap(FeatureMap):
             return np.asarray(X)
         sparse = scipy.sparse.issparse(X)
         X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
-        return matrix_of(self._kernel, X, self.support_rows_, self.n_threads)
+        return matrix_of(self._kernel, X, self.support_rows_)
 
     def _require_finite_row(self, X: Matrix, row: int) -> None:
         """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
         if self.support_rows_ is not None:
-            matrix_of(self._kernel, X, self.support_rows_, self.n_threads, first=row)
+            matrix_of(self._kernel, X, self.support_rows_, first=row)
 
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of dense rows that takes some of the support rows at a time.
@@ -249,7 +247,7 @@ class KernelMap(FeatureMap):
                 "kernel is a Python callable, which a file cannot hold without running code when "
                 "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
             )
-        settings = {**asdict(self._given), "n_threads": self.n_threads}
+        settings = asdict(self._given)
         settings["kernel"] = settings.pop("name")
         settings["shape"] = list(self._shape)
         arrays = {"map_support": self.support_}
@@ -303,12 +301,13 @@ def is_made(feature_map: Transformer | None) -> bool:
 
 def kernel_between(kernel_map: KernelMap, X: Matrix) -> AnyArray:
     """Return the exactly symmetric kernel matrix of checked rows."""
-    return matrix_of(kernel_map._kernel, X, None, kernel_map.n_threads)
+    return matrix_of(kernel_map._kernel, X, None)
 
 
 def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> AnyArray:
     """Return the kernel values of checked rows with other ones, by one thread."""
-    return matrix_of(kernel_map._kernel, X, Z, 1)
+    with threads(1):
+        return matrix_of(kernel_map._kernel, X, Z)
 
 
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
@@ -330,9 +329,9 @@ def with_support_of(kernel_map: KernelMap, X: Matrix) -> KernelMap:
     return copy(kernel_map)._set(kernel_map._given, X, X.shape)
 
 
-def linear_kernel_map(X: Matrix, n_threads: int | None) -> KernelMap:
+def linear_kernel_map(X: Matrix) -> KernelMap:
     """Return the map of the linear kernel with checked rows, which are not copied."""
-    made = KernelMap("linear", n_threads=n_threads)
+    made = KernelMap("linear")
     return made._set(Kernel("linear"), X, X.shape)
 
 

@@ -18,7 +18,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
-from pairgram._support.machine import deadline, resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import deadline, single_threaded_blas, thread_count
 from pairgram.features.formulas import native_nodes
 
 if TYPE_CHECKING:
@@ -239,16 +239,13 @@ def _exp_of(values: Vector, factor: float) -> Vector:
     return values
 
 
-def matrix_of(
-    kernel: Kernel, X: Matrix, Z: Matrix | None, n_threads: int | None, *, first: int = 0
-) -> AnyArray:
+def matrix_of(kernel: Kernel, X: Matrix, Z: Matrix | None, *, first: int = 0) -> AnyArray:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
     It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
     callable may return float32.) With a given Z, the values of a row have the same bits wherever
     the row stands. Error messages count rows from `first`.
     """
-    threads = resolve_n_threads(n_threads)
     symmetric, support = Z is None, X if Z is None else Z
     shape = (X.shape[0], support.shape[0])
     if callable(kernel.name):
@@ -260,7 +257,6 @@ def matrix_of(
     )
     K = np.empty(shape)
     values = Tiles(kernel, support, steady=not symmetric)
-
     clock = deadline()  # which other threads have not
 
     def fill(tile: tuple[slice, slice]) -> None:
@@ -278,12 +274,13 @@ def matrix_of(
             )
 
     tiles = list(_tiles(shape, symmetric))
+    n_threads = min(thread_count(), len(tiles))
     with single_threaded_blas:
-        if threads == 1 or len(tiles) == 1:
+        if n_threads == 1:
             for tile in tiles:
                 fill(tile)
         else:
-            with ThreadPoolExecutor(min(threads, len(tiles))) as pool:
+            with ThreadPoolExecutor(n_threads) as pool:
                 list(pool.map(fill, tiles))
     return K
 
@@ -355,7 +352,7 @@ def kernel_nodes(
     return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
 
 
-def kernel_values(kernel: Kernel, X: Matrix, landmarks: Vector, n_threads: int) -> Vector:
+def kernel_values(kernel: Kernel, X: Matrix, landmarks: Vector) -> Vector:
     """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
 
     Raises
@@ -371,7 +368,7 @@ def kernel_values(kernel: Kernel, X: Matrix, landmarks: Vector, n_threads: int) 
         if callable(kernel.name):
             values = called(kernel.name, block, landmarks)
         else:
-            values = nodes.map(block, n_threads)
+            values = nodes.map(block, thread_count())
         if X.shape[0] <= size:
             return np.asarray(values, np.float64)
         out[rows] = values

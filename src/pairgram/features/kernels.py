@@ -83,7 +83,6 @@ def kernel_matrix(
     gamma: float | None = None,
     degree: int = 3,
     coef0: float = 1.0,
-    n_threads: int | None = None,
 ) -> AnyArray:
     """Return the kernel values ``k(x, z)`` for every row x of X and every row z of Z.
 
@@ -115,9 +114,6 @@ def kernel_matrix(
         None stands for ``1 / n_features``.
     degree : int from 1 to 1,000, default=3
     coef0 : float ≥ 0, default=1.0
-    n_threads : int or None, default=None
-        Number of threads. The result has the same bits for any number. If Z is given, the values
-        of a row also have the same bits whatever other rows X has.
 
     Returns
     -------
@@ -186,7 +182,7 @@ def kernel_matrix(
         if Z.shape[1] != X.shape[1]:
             raise ValueError(f"Z must have the {X.shape[1]} features of X, got {Z.shape[1]}")
     warn_of_rows(own.name, X, names)
-    return matrix_of(own.complete(X.shape[1]), X, Z, n_threads)
+    return matrix_of(own.complete(X.shape[1]), X, Z)
 
 
 def _rows(X: RowsLike, name: str) -> Matrix:
@@ -213,7 +209,7 @@ class KernelTerm:
 
     def values(self, C: Vector) -> Vector:
         """Return the kernel values of columns (n_rows, n_columns) with the rows."""
-        return matrix_of(self.kernel, C, self.rows, None)
+        return matrix_of(self.kernel, C, self.rows)
 
     def change(self, C: Vector, sizes: Vector) -> Vector:
         """Return how much the kernel values change, about, if columns C change by these sizes."""

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import AnyArray, Rows, Vector
-from pairgram._support.machine import TOO_LARGE_FOR_EVD, resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import TOO_LARGE_FOR_EVD, single_threaded_blas, thread_count
 from pairgram._support.parameters import (
     NAMED_KERNEL,
     POSITIVE,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def choose_landmarks(
-    how: str, kernel: Kernel, X: Matrix, n_landmarks: int, rng: Draws, n_threads: int
+    how: str, kernel: Kernel, X: Matrix, n_landmarks: int, rng: Draws
 ) -> tuple[Vector, Rows | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
@@ -63,7 +63,6 @@ def choose_landmarks(
     n_landmarks : int ≤ n_rows
         The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
     rng : RandomState or Generator
-    n_threads : int
     """
     if how == "kmeans":
         return _centres(X, n_landmarks, rng), None
@@ -72,7 +71,7 @@ def choose_landmarks(
     elif how == "uniform":
         rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks])
     else:
-        rows = _pivots(kernel, X, n_landmarks, rng, n_threads)
+        rows = _pivots(kernel, X, n_landmarks, rng)
     return _rows_of(X, rows), rows.astype(np.int64)
 
 
@@ -93,7 +92,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
         return np.ascontiguousarray(model.fit(X).cluster_centers_, dtype=np.float64)
 
 
-def _pivots(kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int) -> Rows:
+def _pivots(kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws) -> Rows:
     """Choose rows by randomly pivoted Cholesky.
 
     A row is drawn with a probability proportional to its residual, which is what the landmarks so
@@ -118,13 +117,11 @@ def _pivots(kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws, n_threads: int
     while (k := len(chosen)) < n_pivots and residual.sum() > enough:
         drawn = rng.choice(n_rows, size=max(16, n_pivots // 8), p=residual / residual.sum())
         block = _rows_of(X, drawn)
-        schur = (
-            kernel_values(kernel, block, block, n_threads) - factor[drawn, :k] @ factor[drawn, :k].T
-        )
+        schur = kernel_values(kernel, block, block) - factor[drawn, :k] @ factor[drawn, :k].T
         residual[drawn] = np.maximum(np.diag(schur), 0.0)  # more exact than the updated values
         accepted, root = _accept(schur, residual[drawn], n_pivots - k, rng)
         rows = drawn[accepted]
-        columns = kernel_values(kernel, X, block[accepted], n_threads)
+        columns = kernel_values(kernel, X, block[accepted])
         columns -= factor[:, :k] @ factor[rows, :k].T
         new = scipy.linalg.solve_triangular(root, columns.T, lower=True, check_finite=False).T
         factor[:, k : k + len(rows)] = new
@@ -205,8 +202,6 @@ default="rbf"
     random_state : int, RandomState, Generator or None, default=None
         Seed or source of the landmarks. Equal seeds give the uniform landmarks of scikit-learn's
         ``Nystroem``.
-    n_threads : int or None, default=None
-        Number of threads of `fit` and `transform`. The result has the same bits for any number.
 
     Attributes
     ----------
@@ -269,7 +264,6 @@ default="rbf"
     landmarks: Landmarks = "uniform"
     tol: float = 1e-6
     random_state: RandomState = None
-    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Choose landmarks among the rows of X, shape (n_rows, n_features), and whiten them.
@@ -284,7 +278,6 @@ default="rbf"
         """
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
-        threads = resolve_n_threads(self.n_threads)
         kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
         if is_precomputed(self.kernel):
             raise ValueError(
@@ -303,18 +296,13 @@ default="rbf"
         )
         with single_threaded_blas:
             self.components_, rows = choose_landmarks(
-                "all" if exact else how,
-                self._kernel,
-                X,
-                n_landmarks,
-                generator(self.random_state),
-                threads,
+                "all" if exact else how, self._kernel, X, n_landmarks, generator(self.random_state)
             )
             self.__dict__.pop("component_indices_", None)
             if rows is not None:
                 self.component_indices_ = rows
-            K = kernel_values(self._kernel, self.components_, self.components_, threads)
-            self.whitening_ = _whitening(K, tol, threads)
+            K = kernel_values(self._kernel, self.components_, self.components_)
+            self.whitening_ = _whitening(K, tol)
         self._n_features_out = self.whitening_.shape[1]
         return self
 
@@ -348,13 +336,11 @@ default="rbf"
         nodes = kernel_nodes(self._kernel, self.components_, dtype)
         return None if nodes is None else RowScorer([(nodes, self._model_of_values(coef))])
 
-    def _scores(self, X: Matrix, coefs: Vector, n_threads: int | None = None) -> Vector:
+    def _scores(self, X: Matrix, coefs: Vector) -> Vector:
         """Return the scores of checked rows from their kernel values; see `FeatureMap._scores`."""
         if not self._scores_kernel_values:
-            return super()._scores(X, coefs, n_threads)
-        return scores_in_blocks(
-            _KernelValues(self).values, X, self._model_of_values(coefs), n_threads
-        )
+            return super()._scores(X, coefs)
+        return scores_in_blocks(_KernelValues(self).values, X, self._model_of_values(coefs))
 
     @property
     def _scores_kernel_values(self) -> bool:
@@ -366,19 +352,19 @@ default="rbf"
         whitening = np.ascontiguousarray(self.whitening_, np.float64)
         return _core.score_rows(whitening, np.ascontiguousarray(coefs))
 
-    def _values(self, X: AnyArray, n_threads: int) -> AnyArray:
+    def _values(self, X: AnyArray) -> AnyArray:
         if not callable(self._kernel.name):
-            return super()._values(X, n_threads)
+            return super()._values(X)
         out = np.empty((len(X), self._n_features_out), X.dtype)
         with single_threaded_blas:
             for rows, block in dense_blocks(X):
-                K = kernel_values(self._kernel, block, self.components_, n_threads)
+                K = kernel_values(self._kernel, block, self.components_)
                 out[rows] = K @ self.whitening_
         return out
 
     def _rounding(self, X: Matrix) -> Vector:
         with single_threaded_blas:
-            K = kernel_values(self._kernel, X, self.components_, 1)
+            K = kernel_values(self._kernel, X, self.components_)
         size = np.abs(self.whitening_)
         terms = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
         if X.dtype == np.float32 and self._kernel.at_most_one:
@@ -451,11 +437,6 @@ class _KernelValues(ValueMap):
     feature_map: Nystroem
     shift: Vector | None = None
 
-    @property
-    def n_threads(self) -> int | None:
-        """The number of threads of the map."""
-        return self.feature_map.n_threads
-
     def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them."""
         return self.feature_map._checked(X)
@@ -467,15 +448,14 @@ class _KernelValues(ValueMap):
     def values(self, X: Matrix) -> Vector:
         """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
         fitted = self.feature_map
-        threads = resolve_n_threads(fitted.n_threads)
         with single_threaded_blas:
-            K = kernel_values(fitted._kernel, X, fitted.components_, threads)
+            K = kernel_values(fitted._kernel, X, fitted.components_)
         if self.shift is not None:
             K -= self.shift
         return K
 
 
-def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
+def _whitening(K: Vector, tol: float) -> Vector:
     """Return ``U S^-½ Q`` of K, (m, m), for the eigenvalues above `tol` and rounding error.
 
     If all eigenvalues are, two Cholesky factors take the place of the eigenvectors.
@@ -485,8 +465,8 @@ def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
     K = (K + K.T) / 2
     rounding = len(K) * np.finfo(np.float64).eps
     # If no eigenvalue is below 0, none is above the trace.
-    if _is_definite(K, max(tol, rounding * float(np.trace(K))), n_threads):
-        return _whitening_of_all(K, n_threads)
+    if _is_definite(K, max(tol, rounding * float(np.trace(K)))):
+        return _whitening_of_all(K)
     driver = "evd" if len(K) < TOO_LARGE_FOR_EVD else "evr"
     eigenvalues, vectors = scipy.linalg.eigh(K, driver=driver, check_finite=False)
     largest = eigenvalues.max(initial=0.0)
@@ -501,7 +481,7 @@ def _whitening(K: Vector, tol: float, n_threads: int) -> Vector:
     return np.ascontiguousarray(root.T)
 
 
-def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
+def _is_definite(K: Vector, shift: float) -> bool:
     """Tell whether all eigenvalues of K are above `shift`.
 
     They are if K − shift · I has a Cholesky factor.
@@ -510,15 +490,15 @@ def _is_definite(K: Vector, shift: float, n_threads: int) -> bool:
         return False
     shifted = K.copy()
     shifted[np.diag_indices(len(K))] -= shift
-    return _core.cholesky(shifted, n_threads) == len(K)
+    return _core.cholesky(shifted, thread_count()) == len(K)
 
 
-def _whitening_of_all(K: Vector, n_threads: int) -> Vector:
+def _whitening_of_all(K: Vector) -> Vector:
     """Return the lower triangular W with positive diagonal and ``W Wᵀ = K⁻¹``.
 
     Let ``L Lᵀ`` be the Cholesky factorisation of K with rows and columns in reverse order. Then W
     is L⁻ᵀ in reverse order.
     """
     root = np.ascontiguousarray(K[::-1, ::-1])
-    _core.cholesky(root, n_threads)  # K minus a shift has a factor, so K has one
-    return np.ascontiguousarray(_core.invert_transposed(root, n_threads)[::-1, ::-1])
+    _core.cholesky(root, thread_count())  # K minus a shift has a factor, so K has one
+    return np.ascontiguousarray(_core.invert_transposed(root, thread_count())[::-1, ::-1])

@@ -43,8 +43,6 @@ class RandomFourier(FeatureMap):
     random_state : int, RandomState, Generator or None, default=None
         Seed or source of W and b. Equal seeds give the draws of scikit-learn's ``RBFSampler`` (for
         "rbf", not orthogonal).
-    n_threads : int or None, default=None
-        Number of threads of `transform`.
 
     Attributes
     ----------
@@ -97,7 +95,6 @@ class RandomFourier(FeatureMap):
     gamma: float | None = None
     orthogonal: bool = False
     random_state: RandomState = None
-    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Draw W and b for the number of features of X, shape (n_rows, n_features).

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
-from pairgram._support.machine import single_threaded_blas
+from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import ActivationName, check_parameters, words
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
@@ -96,8 +96,6 @@ class RandomNodes(FeatureMap):
         Distribution of a and b.
     random_state : int, RandomState, Generator or None, default=None
         Seed or source of a and b.
-    n_threads : int or None, default=None
-        Number of threads of `transform`.
 
     Attributes
     ----------
@@ -147,7 +145,6 @@ class RandomNodes(FeatureMap):
     bias_range: tuple[float, float] = (0.0, 1.0)
     distribution: str = "uniform"
     random_state: RandomState = None
-    n_threads: int | None = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Draw the nodes for the number of features of X, shape (n_rows, n_features).
@@ -197,8 +194,8 @@ class RandomNodes(FeatureMap):
                 )
         self._n_features_out = n_nodes
 
-    def _values(self, X: AnyArray, n_threads: int) -> AnyArray:
-        values = np.asarray(self._linear_parts(X.dtype).map(X, n_threads))
+    def _values(self, X: AnyArray) -> AnyArray:
+        values = np.asarray(self._linear_parts(X.dtype).map(X, thread_count()))
         for begin, end, kind in self._segments:
             if callable(kind):
                 values[:, begin:end] = _called(kind, values[:, begin:end])
@@ -304,11 +301,9 @@ def draw_nodes(nodes: RandomNodes, n_features: int) -> RandomNodes:
     return nodes
 
 
-def linear_nodes_of(
-    weights: Vector, bias: Vector, n_threads: int | None, *, well_conditioned: bool | None
-) -> RandomNodes:
+def linear_nodes_of(weights: Vector, bias: Vector, *, well_conditioned: bool | None) -> RandomNodes:
     """Return the linear nodes with given weights and biases; see `LinearNodes`."""
-    settings = {"n_nodes": len(bias), "activation": "linear", "n_threads": n_threads}
+    settings = {"n_nodes": len(bias), "activation": "linear"}
     nodes = RandomNodes._restore({"map_weights": weights, "map_bias": bias}, settings)
     nodes._well_conditioned = well_conditioned
     return nodes
@@ -414,7 +409,7 @@ def reduce_nodes(feature_map: RandomNodes, *, constant: bool) -> ReducedNodes | 
     root, back, good = factors
     if not constant:
         root = np.vstack([root, np.zeros(root.shape[1])])
-    few = linear_nodes_of(root[:-1], root[-1], feature_map.n_threads, well_conditioned=good)
+    few = linear_nodes_of(root[:-1], root[-1], well_conditioned=good)
     return ReducedNodes(after_inputs(parts_of(feature_map)[0], few), many, back)
 
 

@@ -119,7 +119,7 @@ OF_PRIOR = Setting(
 )
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
 RIDGE_OR_KERNEL = {
-    **stored("kernel", *OF_KERNEL, "form", "n_threads"),
+    **stored("kernel", *OF_KERNEL, "form"),
     "prior?": OF_PRIOR,
     "fitted": IN_A_FORM,
 }
@@ -190,14 +190,13 @@ MODELS: Mapping[str, Kind] = {
     "ELMRank": _kind(
         {
             **stored(*OF_NODES, "alpha", "C", "pairs", "scope", "ELMRank.bias_range"),
-            **stored("n_estimators", "n_threads"),
+            **stored("n_estimators"),
             "fitted": FITTED,
         }
     ),
     "RankSVM": _kind(
         {
             **stored("C", "loss", "weighting", "tol", "max_iter"),
-            **stored("n_threads"),
             "prior?": OF_PRIOR,
             "fitted": FITTED,
         }

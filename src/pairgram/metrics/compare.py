@@ -302,7 +302,6 @@ def compare(
     n_resamples: int = 10_000,
     n_changed: int = 5,
     random_state: int | None = 0,
-    n_threads: int | None = None,
 ) -> Comparison:
     """Compare several systems on the same queries, or the arms of an experiment on their own.
 
@@ -337,8 +336,6 @@ def compare(
         How many queries to list for every pair.
     random_state : int or None
         The seed of the permutations and of the bootstrap. None draws new ones each time.
-    n_threads : int ≥ 1 or None
-        As in `evaluate`.
 
     Returns
     -------
@@ -420,7 +417,7 @@ def compare(
             raise ValueError(
                 f"scores of {name!r} must have shape {np.shape(y)}, as y, got {column.shape}"
             )
-    found = evaluate(wanted, y, np.stack(columns), qid, per_query=True, n_threads=n_threads)
+    found = evaluate(wanted, y, np.stack(columns), qid, per_query=True)
     queries = Queries.make(len(columns[0]), qid=qid)
     assert queries.ids is not None
     arms = None if arm is None else _arms(arm, queries)
@@ -454,7 +451,6 @@ def compare_runs(
     n_resamples: int = 10_000,
     n_changed: int = 5,
     random_state: int | None = 0,
-    n_threads: int | None = None,
 ) -> Comparison:
     """Compare TREC runs against the same judgements, query by query.
 
@@ -468,7 +464,7 @@ def compare_runs(
         See `evaluate_run`.
     baseline, convention, confidence, n_permutations, n_resamples, n_changed
         See `compare`.
-    random_state, n_threads
+    random_state
         See `compare`.
 
     Returns
@@ -498,9 +494,7 @@ def compare_runs(
     values: dict[str, dict[str, Vector]] = {}
     ids: list[Any] = []
     for name in names:
-        found = evaluate_run(
-            qrels, runs[name], listed, convention=convention, per_query=True, n_threads=n_threads
-        )
+        found = evaluate_run(qrels, runs[name], listed, convention=convention, per_query=True)
         ids = found.pop("qid").tolist()
         for metric, column in found.items():
             values.setdefault(metric, {})[name] = column

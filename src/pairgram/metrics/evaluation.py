@@ -74,14 +74,12 @@ def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
     ]
 
 
-def _judged(
-    model: Any, metrics: Sequence[Metric], per_query: bool, n_threads: int | None, rows: TableRows
-) -> Any:
+def _judged(model: Any, metrics: Sequence[Metric], per_query: bool, rows: TableRows) -> Any:
     """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
     assert rows.y is not None
     queries = Queries.of_sizes(rows.sizes, rows.ids)
     scores = np.asarray(judged(model, rows.X, queries.index()), np.float64)
-    values = per_query_scores(metrics, rows.y, scores[None], queries, n_threads)[:, 0]
+    values = per_query_scores(metrics, rows.y, scores[None], queries)[:, 0]
     if per_query:
         return values, rows.ids
     weights = np.ones(len(rows.sizes))
@@ -97,11 +95,7 @@ def _of_both(first: Any, second: Any) -> Any:
 
 
 def evaluate_table(
-    metrics: Sequence[Metric],
-    table: Table,
-    model: BaseEstimator,
-    per_query: bool,
-    n_threads: int | None,
+    metrics: Sequence[Metric], table: Table, model: BaseEstimator, per_query: bool
 ) -> dict[str, float | AnyArray]:
     """Return the metrics of a model on a table, which is read once."""
     if not hasattr(model, "predict"):
@@ -115,7 +109,7 @@ def evaluate_table(
         for metric in metrics:
             metric.judged_labels(np.zeros(0), np.zeros(0))
     table, model = table.for_model(model)
-    block = partial(_judged, model, checked_metrics(metrics, table), per_query, n_threads)
+    block = partial(_judged, model, checked_metrics(metrics, table), per_query)
     found = table.reduce(Task(block, _of_both if per_query else MetricSums.join))
     if not per_query:
         return dict(zip(names, found.defined.tolist(), strict=True))
@@ -126,9 +120,8 @@ def evaluate_table(
 class RankingScorer:
     """The scorer that `metrics.make_scorer` returns."""
 
-    def __init__(self, metric: Metric, n_threads: int | None) -> None:
+    def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self.n_threads = n_threads
         self.set_score_request()
 
     def __call__(
@@ -152,14 +145,12 @@ class RankingScorer:
             qid,
             sample_weight=sample_weight,
             propensity=propensity,
-            n_threads=self.n_threads,
         )
         return value if self.metric.greater_is_better else -value
 
     def __repr__(self) -> str:
         """Return the call that makes this scorer."""
-        threads = "" if self.n_threads is None else f", n_threads={self.n_threads}"
-        return f"make_scorer({self.metric!r}{threads})"
+        return f"make_scorer({self.metric!r})"
 
     def set_score_request(
         self,
@@ -439,7 +430,6 @@ def evaluate(
     convention: Convention = "default",
     per_query: bool = False,
     propensity: ArrayLike | None = None,
-    n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Return several metrics from one ranking of every query.
 
@@ -480,8 +470,6 @@ def evaluate(
     propensity : array-like of shape (n_rows,), or None
         As in `RankRLS.fit`; y are then clicks. It is for ips_dcg alone, because other metrics would
         judge by clicks with their bias.
-    n_threads : int ≥ 1 or None
-        Number of threads; None as in `RankRLS`. The result has the same bits for any number.
 
     Returns
     -------
@@ -543,7 +531,7 @@ def evaluate(
         if of_lists and not table.has_queries and table.layout.label is not None:
             n_rows = table.survey().n_rows
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
-        return evaluate_table(wanted, table, score, per_query, n_threads)
+        return evaluate_table(wanted, table, score, per_query)
     if qid is None and group is None and of_lists and np.ndim(y) == 1:
         warn_of_missing_queries("evaluate", len(np.asarray(y)), "one result list")
     return evaluate_metrics(
@@ -555,13 +543,10 @@ def evaluate(
         sample_weight=sample_weight,
         per_query=per_query,
         propensity=propensity,
-        n_threads=n_threads,
     )
 
 
-def make_scorer(
-    metric: str | Metric, convention: Convention = "default", *, n_threads: int | None = None
-) -> RankingScorer:
+def make_scorer(metric: str | Metric, convention: Convention = "default") -> RankingScorer:
     """Return a scorer for scikit-learn's cross-validation and searches; greater is better.
 
     Parameters
@@ -570,8 +555,6 @@ def make_scorer(
         The metric. A loss (misranking, or a name that ends in error) is negated.
     convention : str
         The convention if `metric` is a name; see `get_metric`.
-    n_threads : int ≥ 1 or None
-        As in `evaluate`.
 
     Returns
     -------
@@ -592,4 +575,4 @@ def make_scorer(
     """
     if not isinstance(metric, Metric):
         metric = get_metric(metric, convention)
-    return RankingScorer(metric, n_threads)
+    return RankingScorer(metric)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Flags, Vector, not_finite
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import thread_count
 from pairgram._support.parameters import Setting, check_setting, choice, number
 from pairgram._support.row_warnings import warn_of_clicks, warn_of_threshold
 from pairgram.data.clicks import check_propensities
@@ -380,7 +380,6 @@ class Metric:
         sample_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         per_query: bool = False,
-        n_threads: int | None = None,
     ) -> Any:
         """Return the mean over queries, or the value of every query.
 
@@ -416,7 +415,6 @@ class Metric:
             sample_weight=sample_weight,
             propensity=propensity,
             per_query=per_query,
-            n_threads=n_threads,
         )
         return values[self.name]
 
@@ -539,7 +537,6 @@ def evaluate_metrics(
     sample_weight: ArrayLike | None = None,
     per_query: bool = False,
     propensity: ArrayLike | None = None,
-    n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""
     names = [metric.name for metric in metrics]
@@ -552,7 +549,6 @@ def evaluate_metrics(
             f"score must have shape ({labels.size},) or (n_scores, {labels.size}) to go with y, "
             f"got {scores.shape}"
         )
-    threads = resolve_n_threads(n_threads)
     queries = Queries.make(labels.size, qid=qid, group=group)
     if per_query and sample_weight is not None:
         raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
@@ -561,9 +557,9 @@ def evaluate_metrics(
     told: dict[str, Vector] = {}
     rows = np.atleast_2d(scores)
     if propensity is None and not any(metric.clip for metric in metrics):
-        values = per_query_scores(metrics, labels, rows, queries, threads, are_all=True)
+        values = per_query_scores(metrics, labels, rows, queries, are_all=True)
     else:
-        values, told = _of_clicks(metrics, labels, rows, queries, propensity, weights, threads)
+        values, told = _of_clicks(metrics, labels, rows, queries, propensity, weights)
     if one_vector:
         values = values[:, 0]
     if per_query:
@@ -582,7 +578,6 @@ def _of_clicks(
     queries: Queries,
     propensity: ArrayLike | None,
     weights: Vector | None,
-    n_threads: int,
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return the values of metrics of clicks, and statistics of their means, by name.
 
@@ -596,7 +591,7 @@ def _of_clicks(
     gains_of = [metric.judged_labels(labels, shown) for metric in metrics]
     assert shown is not None  # a clip without propensities has been refused
     for metric, gains in zip(metrics, gains_of, strict=True):
-        values = per_query_scores((metric,), gains, scores, queries, n_threads)[0]
+        values = per_query_scores((metric,), gains, scores, queries)[0]
         every.append(values)
         clicked, name, filled = clicks > 0, metric.name, np.nan_to_num(values)
         of_row = share[queries.index()] * gains
@@ -615,20 +610,15 @@ def _of_clicks(
 
 
 def per_query_scores(
-    metrics: Sequence[Metric],
-    y: Vector,
-    scores: Vector,
-    queries: Queries,
-    n_threads: int | None,
-    *,
-    are_all: bool = False,
+    metrics: Sequence[Metric], y: Vector, scores: Vector, queries: Queries, *, are_all: bool = False
 ) -> Vector:
     """Check labels and scores; return values of shape (n_metrics, n_scores, n_queries)."""
-    threads = resolve_n_threads(n_threads)
     largest = check_labels(metrics, y, are_all=are_all)
     check_scores(metrics, scores)
     specs = [metric._spec(largest) for metric in metrics]
-    values = _core.evaluate_metrics(y, scores, queries.offsets, queries.order, specs, threads)
+    values = _core.evaluate_metrics(
+        y, scores, queries.offsets, queries.order, specs, thread_count()
+    )
     for t, metric in enumerate(metrics):
         if metric.family == "pairwise_accuracy":
             np.subtract(1.0, values[t], out=values[t])

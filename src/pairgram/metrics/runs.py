@@ -39,7 +39,6 @@ def evaluate_run(
     convention: Convention = "trec",
     missing: Missing = "zero",
     per_query: bool = False,
-    n_threads: int | None = None,
 ) -> dict[str, Any]:
     """Return metrics of a run against relevance judgements, as trec_eval defines them.
 
@@ -74,8 +73,6 @@ def evaluate_run(
         without ``-c``. Queries of the run without judgements never count.
     per_query : bool
         If True, return the values of every query in place of the mean.
-    n_threads : int ≥ 1 or None
-        As in `evaluate`.
 
     Returns
     -------
@@ -130,7 +127,7 @@ def evaluate_run(
     lists = [_ranked(judged[query], results.get(query, {})) for query in queries]
     distinct = list(dict.fromkeys(wanted.values()))  # two names may mean one metric: map and AP
     _require_ranks(distinct, dict(zip(queries, lists, strict=True)))
-    found = _values(distinct, lists, n_threads)
+    found = _values(distinct, lists)
     values = {
         name: found[wanted[name].name]
         if name in wanted
@@ -212,7 +209,7 @@ def _require_ranks(metrics: Iterable[Metric], lists: dict[str, Any]) -> None:
                 )
 
 
-def _values(metrics: list[Metric], lists: list[Any], n_threads: int | None) -> dict[str, Any]:
+def _values(metrics: list[Metric], lists: list[Any]) -> dict[str, Any]:
     """Return the values of metrics in every query."""
     if not metrics:
         return {}
@@ -224,7 +221,7 @@ def _values(metrics: list[Metric], lists: list[Any], n_threads: int | None) -> d
         score += [scores.astype(np.float64), np.full(len(rest), np.nan)]
         sizes.append(len(labels) + len(rest))
     rows = np.concatenate(y), np.concatenate(score)
-    return evaluate(metrics, *rows, group=sizes, per_query=True, n_threads=n_threads)
+    return evaluate(metrics, *rows, group=sizes, per_query=True)
 
 
 def _count(name: str, scores: Vector, labels: Vector, missed: Vector, judgements: Any) -> float:

@@ -47,7 +47,6 @@ class ComparisonJudge(BaseJudge):
     splits : sequence of (training comparisons, test comparisons), or None
     validation : RankingData or None
         Other items, whose comparisons are judged.
-    n_threads : int or None
     way : str
         What is held out together: `BY_ITEM`, `BY_COMPARISON` or `BY_GROUP`, for which there are no
         splits, or words for the splits or the validation set.
@@ -67,7 +66,6 @@ class ComparisonJudge(BaseJudge):
         cv: CV,
         validation: RankingData | None,
         scoring: ComparisonScoring,
-        n_threads: int | None,
         *,
         exact: bool = True,
         has_probabilities: bool = False,
@@ -82,7 +80,6 @@ class ComparisonJudge(BaseJudge):
         validation : RankingData or None
             Other items, whose comparisons are judged instead. `cv` must then be None.
         scoring : str, ComparisonMetric or None
-        n_threads : int or None
         exact : bool
             Whether what is held out is subtracted from one decomposition. Otherwise models are
             fitted anew, and None stands for folds.
@@ -107,17 +104,17 @@ class ComparisonJudge(BaseJudge):
         if validation is not None:
             refuse_validation(cv, True)
             way = "validation set"
-            return cls(items, metric, None, validation, n_threads, way)
+            return cls(items, metric, None, validation, way)
         cv = _default_way(items.X, preferences, exact) if cv is None else cv
         if isinstance(cv, str):
             _check_word(cv, preferences, exact)
         if isinstance(cv, str) and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP):
             share = 0.5 if cv == BY_ITEM else 1.0
-            return cls(items, metric, None, None, n_threads, cv, share)
+            return cls(items, metric, None, None, cv, share)
         if isinstance(cv, str) and cv == BY_FOLDS_OF_ITEMS:
             splits: Splits = _folds_of_items(preferences)
             way = f"{len(splits)} folds of items"
-            return cls(items, metric, splits, None, n_threads, way, 0.5)
+            return cls(items, metric, splits, None, way, 0.5)
         rows = _rows_of(preferences)
         if preferences.groups is not None:
             of_queries, _ = rows.queries.groups(preferences.groups)  # in the order of their ids
@@ -125,7 +122,7 @@ class ComparisonJudge(BaseJudge):
         splits = make_splits(cv, rows)
         what = "groups" if isinstance(splits, GroupSplits) else "comparisons"
         way = f"{len(splits)} splits of {what}"
-        return cls(items, metric, splits, None, n_threads, way)
+        return cls(items, metric, splits, None, way)
 
     @property
     def rows(self) -> RankingData:
@@ -139,7 +136,7 @@ class ComparisonJudge(BaseJudge):
 
     def scores_of(self, data: RankingData, rows: Rows | slice, coefs: Vector) -> Vector:
         """Return differences of scores of some comparisons of items by linear models."""
-        of_items = data.scores(slice(None), coefs, self.n_threads)
+        of_items = data.scores(slice(None), coefs)
         return _preferences_of(data).differences(of_items)[:, rows]
 
     def judge(self, scores: Vector) -> Judged:

@@ -106,14 +106,12 @@ class BaseJudge(ABC):
     splits : sequence of (training rows, test rows), or None
     validation : RankingData or None
         Rows to judge instead, as they were given. `splits` is then None.
-    n_threads : int or None
     """
 
     data: RankingData
     metric: Metric | ComparisonMetric
     splits: Splits | None
     validation: RankingData | None
-    n_threads: int | None
 
     @property
     def n_rows(self) -> int:
@@ -126,11 +124,11 @@ class BaseJudge(ABC):
 
     def scores_of(self, data: RankingData, rows: Rows | slice, coefs: Vector) -> Vector:
         """Return the scores of some rows of `data` by linear models, (n_models, n_rows)."""
-        return data.scores(rows, coefs, self.n_threads)
+        return data.scores(rows, coefs)
 
     def validation_scores(self, coefs: Vector) -> Vector:
         """Return the scores of the validation set by models of `data`, (n_models, n_rows)."""
-        rows = prepared_as(self.validation, self.data, self.n_threads)
+        rows = prepared_as(self.validation, self.data)
         return self.scores_of(rows, slice(None), coefs)
 
     def shared(self, scores: Vector) -> Vector:
@@ -203,12 +201,7 @@ class Judge(BaseJudge):
 
     @classmethod
     def make(
-        cls,
-        data: RankingData,
-        cv: CV,
-        validation: RankingData | None,
-        scoring: Scoring,
-        n_threads: int | None,
+        cls, data: RankingData, cv: CV, validation: RankingData | None, scoring: Scoring
     ) -> Judge:
         """Choose the metric and the splits.
 
@@ -220,7 +213,6 @@ class Judge(BaseJudge):
         validation : RankingData or None
             The rows to hold out instead. `cv` must then be None.
         scoring : str, Metric, scorer or None
-        n_threads : int or None
 
         Raises
         ------
@@ -249,15 +241,15 @@ class Judge(BaseJudge):
         if one_by_one and scored.offset is not None:
             others.append(scored.offset)
         index = scored.queries.index()
-        equal = first_equal_rows(held.X, rows, index, others, n_threads)
-        return cls(data, metric, splits, validation, n_threads, scored, equal)
+        equal = first_equal_rows(held.X, rows, index, others)
+        return cls(data, metric, splits, validation, scored, equal)
 
     @classmethod
-    def of_rows(cls, data: RankingData, metric: Metric, n_threads: int | None) -> Judge:
+    def of_rows(cls, data: RankingData, metric: Metric) -> Judge:
         """Return a judge of rows that are all held out."""
         index = data.queries.index()
-        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [], n_threads)
-        return cls(data, metric, None, None, n_threads, data, first_equal)
+        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [])
+        return cls(data, metric, None, None, data, first_equal)
 
     def units(self) -> Rows | None:
         """Return what is held out together, (n_rows,), query by query.
@@ -354,8 +346,8 @@ class Judge(BaseJudge):
         values = np.full((len(scores), queries.n_queries), np.nan)
         if known.any():
             finite = np.ascontiguousarray(scores if known.all() else scores[known])
-            metrics, threads = (self.metric,), self.n_threads
-            (values[known],) = per_query_scores(metrics, data.y, finite, queries, threads)
+            metrics = (self.metric,)
+            (values[known],) = per_query_scores(metrics, data.y, finite, queries)
         totals = queries.sizes
         if data.row_weights is not None:
             totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
@@ -429,7 +421,7 @@ def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
 
     There are some for every fold that is held out, the last of which are those of the last fold.
     """
-    scores = judge.data.scores(slice(None), coefs[fold], judge.n_threads)
+    scores = judge.data.scores(slice(None), coefs[fold])
     return judge.shared(scores)
 
 
@@ -444,7 +436,6 @@ class TableJudge:
     metric : Metric
     folds : Folds or None
         None if there is a validation table, or if every query is held out in turn.
-    n_threads : int or None
     leaves_out : bool
         Whether every query, or every group, is held out in turn. All rows then scale the features.
     """
@@ -452,7 +443,6 @@ class TableJudge:
     held: Table
     metric: Metric
     folds: Folds | None
-    n_threads: int | None
     leaves_out: bool = False
     splits: ClassVar[None] = None  # as lists of rows, which a table has not
 
@@ -479,7 +469,7 @@ class TableJudge:
     ) -> list[Judged]:
         """Judge the models of all candidates by rows that they have not seen, in one pass."""
         models = tuple(candidates)
-        block = partial(_sums, tuple(readers), models, self.metric, self.folds, self.n_threads)
+        block = partial(_sums, tuple(readers), models, self.metric, self.folds)
         found = self.held.reduce(Task(block, join_by_key))
         return [
             self._judged({fold: one for (number, fold), one in found.items() if number == at})
@@ -515,7 +505,6 @@ def _sums(
     candidates: Sequence[HeldOutModels],
     metric: Metric,
     folds: Folds | None,
-    n_threads: int | None,
     rows: TableRows,
 ) -> dict[tuple[int, int], MetricSums]:
     """Return the sums of the metric over some whole queries, for every candidate and fold."""
@@ -526,7 +515,7 @@ def _sums(
             fold = number_of_fold - (0 if folds is None else folds.first)
             if fold < 0:
                 continue  # no model was fitted to groups before
-            judge = Judge.of_rows(data, metric, n_threads)
+            judge = Judge.of_rows(data, metric)
             for at in mine:
                 found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
     return found

@@ -109,7 +109,7 @@ class TrialsSpec(Spec):
             cv = held_by_default(n_held, len(data.y), not task.iterates)
         splits = None if compares or cv is None else make_splits(cv, data)
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
-        common = {"scoring": self.search.scoring, "n_threads": self.rows.n_threads}
+        common = {"scoring": self.search.scoring}
         common |= {
             "missing": self.rows.missing,
             "cv": cv if compares else splits and list(splits),
@@ -247,12 +247,12 @@ class _Course:
             return
         expected = self.rates.seconds(trial.work)
         trial = replace(trial, features=f"mean of {len(members)} linear models")
-        began, n_threads = time.perf_counter(), self.spec.rows.n_threads
+        began = time.perf_counter()
         held_rows = tests if splits else slice(None)
         try:
             with without_row_warnings(), until(self.end, self.rates.slowness):
                 held = rows.held(validation, rows.data)
-                judge = Judge.make(rows.data, self.common["cv"], held, best.scoring_, n_threads)
+                judge = Judge.make(rows.data, self.common["cv"], held, best.scoring_)
                 mean, deviation = mean_of_columns(
                     members, rows.data, self.spec.rows, judge, held_rows
                 )
@@ -320,8 +320,6 @@ class AutoRanker(LinearSearch):
         Seed of the random features.
     missing : {"zero", "mean", "median"} or None, default=None
         As in `RankRLS`; all models that are tried have it.
-    n_threads : int or None, default=None
-        As in `RankRLS`. With more threads, more trials may end in time.
 
     Attributes
     ----------
@@ -385,14 +383,13 @@ class AutoRanker(LinearSearch):
     verbose: bool = False
     random_state: RandomState = 0
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def _spec(self) -> TrialsSpec:
         check_parameters(self, "time_budget")
         if is_evidence(self.scoring):
             raise no_evidence()
         return TrialsSpec(
-            Preparation(no_table=needs_rows(self), missing=self.missing, n_threads=self.n_threads),
+            Preparation(no_table=needs_rows(self), missing=self.missing),
             Search(self.cv, self.scoring),
             None if self.time_budget is None else float(self.time_budget),
             self.verbose,

@@ -108,7 +108,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     feature_map: Any
     inputs: Any = None
     missing: Missing | None = None
-    n_threads: int | None
     _column_sums: ColumnSums | None = None  # see `column_weights`
 
     @classmethod

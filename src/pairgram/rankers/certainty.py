@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import blocks, reads_lists
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import Reference, Setting, check_setting, check_size
 from pairgram.data.dataset import as_slice
 from pairgram.data.queries import Queries, as_ids
@@ -69,7 +69,7 @@ class Space:
             [kernel_among(self.feature_map, X[tile], Z[tile]).diagonal() for tile in tiles]
         )
 
-    def means(self, rows: Rows, n_threads: int) -> tuple[Vector, Vector]:
+    def means(self, rows: Rows) -> tuple[Vector, Vector]:
         """Return the mean of the kernel values of some rows, and of their products with each."""
         own = self.rows[as_slice(rows)].astype(np.float64)
         of_rows = with_support_of(self.feature_map, own)
@@ -78,8 +78,8 @@ class Space:
         def mean_with(others: Any) -> Vector:
             scorer = scorer_of(of_rows, shares, own.dtype)
             if scorer is None:  # as of sparse rows
-                return scores_of_rows(of_rows, others, shares, n_threads)
-            return scorer.scores(others.astype(np.float64), n_threads)
+                return scores_of_rows(of_rows, others, shares)
+            return scorer.scores(others.astype(np.float64))
 
         return mean_with(self.feature_map.support_rows_), mean_with(own)
 
@@ -138,10 +138,9 @@ def deviations_of(
         )
     space = space_of(model, X, qid)
     n_rows = space.rows.shape[0]
-    n_threads = resolve_n_threads(model.n_threads)
-    with single_threaded_blas, ThreadPoolExecutor(n_threads) as pool:
+    with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
         if reference == "training":
-            parts = [np.arange(n_rows)[part] for part in _even_blocks(n_rows, n_threads)]
+            parts = [np.arange(n_rows)[part] for part in _even_blocks(n_rows)]
             variances = [*pool.map(partial(_from_training, posterior, space), parts)]
             return np.sqrt(np.concatenate(variances))
         lists = Queries.make(n_rows, qid=qid)
@@ -152,7 +151,7 @@ def deviations_of(
             if len(rows) <= ROWS_AT_ONCE:
                 found.append(pool.submit(_of_lists, posterior, space, rows, sizes))
             elif len(rows):
-                found += _of_long_list(posterior, space, rows, pool, n_threads)
+                found += _of_long_list(posterior, space, rows, pool)
         deviations = np.empty(n_rows)
         deviations[order] = np.sqrt(np.concatenate([part.result() for part in found]))
     return deviations
@@ -190,15 +189,15 @@ def _of_lists(posterior: Posterior, space: Space, rows: Rows, sizes: Rows) -> Ve
 
 
 def _of_long_list(
-    posterior: Posterior, space: Space, rows: Rows, pool: ThreadPoolExecutor, n_threads: int
+    posterior: Posterior, space: Space, rows: Rows, pool: ThreadPoolExecutor
 ) -> list[Future[Vector]]:
     """Return the same of one list, in blocks."""
-    parts = [rows[part] for part in _even_blocks(len(rows), n_threads)]
+    parts = [rows[part] for part in _even_blocks(len(rows))]
     squares: Sequence[Vector | None] = [None] * len(parts)
     if posterior.shares is None:
         mean = sum(pool.map(lambda part: space.features(part).sum(axis=0), parts)) / len(rows)
     else:
-        mean, with_all = space.means(rows, n_threads)
+        mean, with_all = space.means(rows)
         ends = np.cumsum([len(part) for part in parts])[:-1]
         squares = np.split(with_all.mean() - 2 * with_all, ends)
 
@@ -211,8 +210,9 @@ def _of_long_list(
     return [pool.submit(of_part, *pair) for pair in zip(parts, squares, strict=True)]
 
 
-def _even_blocks(n_rows: int, n_threads: int) -> Iterator[slice]:
+def _even_blocks(n_rows: int) -> Iterator[slice]:
     """Yield slices of about `ROWS_AT_ONCE` rows and of one size, as many for every thread."""
+    n_threads = thread_count()
     rounds = max(1, -(-n_rows // (ROWS_AT_ONCE * n_threads)))
     return blocks(n_rows, max(1, -(-n_rows // (rounds * n_threads))))
 
@@ -254,7 +254,7 @@ def rank_ranges_of(
     apart = partial(_told_apart, posterior, space, scores, float(ndtri(level)))
     ends = np.ones((len(scores), 2), np.int64)
     several = [part for part in parts if len(part) > 1]  # a million lists may have one row each
-    with single_threaded_blas, ThreadPoolExecutor(resolve_n_threads(model.n_threads)) as pool:
+    with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
         for part, found in zip(several, pool.map(apart, several), strict=True):
             ends[part] = found
     rows = np.concatenate([np.empty(0, np.int64), *parts])

@@ -77,7 +77,6 @@ class _Machine(LinearRanker):
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +101,6 @@ class _MachineSearch(LinearSearch):
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -139,8 +137,6 @@ callable or None, default=None
     inputs : str or None, default=None
         As in `RankRLS`; they act before the nodes or the kernel.
     missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`.
-    n_threads : int or None, default=None
         As in `RankRLS`.
 
     Attributes
@@ -202,7 +198,7 @@ class PairwiseELM(_Machine):
     pairs : str or callable, default="with_ties"
         Weights of pairs, as in `RankRLS` but not None. The paper takes those with ties.
     n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
-random_state, prior, inputs, missing, n_threads :
+random_state, prior, inputs, missing :
         As in `PointwiseELM`.
 
     Attributes
@@ -259,7 +255,7 @@ class PointwiseELMCV(_MachineSearch):
         Parameter of the kernel. None stands for ``1 / n_features``.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-prior, missing, n_threads :
+prior, missing :
         As in `PointwiseELM`.
 
     Attributes
@@ -324,7 +320,7 @@ class PairwiseELMCV(_MachineSearch):
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
     gamma, inputs : as in `PointwiseELMCV`
     n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-prior, missing, n_threads :
+prior, missing :
         As in `PointwiseELM`.
 
     Attributes

@@ -99,11 +99,7 @@ class DrawnSpec(LeastSquares):
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
         return cls(
             Preparation(
-                tuple(kinds),
-                takes_offset=False,
-                no_table=needs_rows(model),
-                missing=model.missing,
-                n_threads=model.n_threads,
+                tuple(kinds), takes_offset=False, no_table=needs_rows(model), missing=model.missing
             ),
             (PairSettings(model.pairs, model.scope),),
             model.n_nodes,
@@ -161,7 +157,6 @@ class DrawnSpec(LeastSquares):
                         weight_range=weight_range,
                         bias_range=bias_range,
                         random_state=int(seed),
-                        n_threads=self.rows.n_threads,
                     ),
                     n_features,
                 )
@@ -186,27 +181,24 @@ class DrawnSpec(LeastSquares):
         """Yield the models of a grid, (n_grid, n_nodes), for every draw."""
         for draw in nodes:
             one = self._with_nodes(data, draw)
-            yield one.coefs(grid.of(one.statistics(self.settings[0], self.rows.n_threads)))
+            yield one.coefs(grid.of(one.statistics(self.settings[0])))
 
     def _with_nodes(self, data: RankingData, nodes: RandomNodes) -> Coordinates:
         """Return the data with nodes after their inputs, in the form of the smaller system."""
         inputs, _ = parts_of(data.feature_map)
         mapped = replace(data, feature_map=after_inputs(inputs, nodes))
         work = Work(len(self.alphas) * len(self.Cs), path=True)
-        n_threads = self.rows.n_threads
-        return Coordinates.choose(
-            mapped, self.settings, work=work, iterate=False, n_threads=n_threads
-        )
+        return Coordinates.choose(mapped, self.settings, work=work, iterate=False)
 
     def _searched(self, data: RankingData, held: RankingData | None) -> dict[str, Any]:
         """Judge every combination of settings on rows that are held out, and keep the best."""
-        search, n_threads = self.search, self.rows.n_threads
+        search = self.search
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         cv = _folds(search.cv, data)
         if held is None and cv is None:
             cv = held_by_default(data.held_together.n_filled, len(data.y))
-        judge = Judge.make(data, cv, held, search.scoring, n_threads)
+        judge = Judge.make(data, cv, held, search.scoring)
         self._warn_of_time(data, 1 + (0 if judge.splits is None else len(judge.splits)))
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)
@@ -231,12 +223,11 @@ class DrawnSpec(LeastSquares):
     ) -> Any:
         """Return the mean held-out score of all draws, (n_grid, n_held_out_rows)."""
         total: Any = 0.0
-        n_threads = self.rows.n_threads
         if judge.splits is not None:
             for draw in nodes:
                 one = self._with_nodes(data, draw)
-                statistics = one.statistics(self.settings[0], n_threads)
-                parts = split_scores(one.data, statistics, judge.splits, grid.of, n_threads)
+                statistics = one.statistics(self.settings[0])
+                parts = split_scores(one.data, statistics, judge.splits, grid.of)
                 total = total + np.hstack(parts)
             return total / len(nodes)
         for draw, models in zip(nodes, self._along(data, nodes, grid), strict=True):
@@ -312,9 +303,6 @@ class ELMRank(LinearRanker):
         As in `RankRLS`; they act before the nodes.
     missing : {"zero", "mean", "median"} or None, default=None
         As in `RankRLS`.
-    n_threads : int or None, default=None
-        Number of threads. None takes the CPUs that the process may use, but at most
-        ``OMP_NUM_THREADS``.
 
     Attributes
     ----------
@@ -372,7 +360,6 @@ class ELMRank(LinearRanker):
     random_state: RandomState = None
     inputs: InputsName | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:
         check_parameters(self, "alpha", "C")
@@ -403,8 +390,7 @@ class ELMRankCV(LinearSearch):
         Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
         seeds.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, missing, \
-n_threads :
+    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, missing :
         As in `ELMRank`.
 
     Attributes
@@ -481,7 +467,6 @@ n_threads :
     random_state: RandomState = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def _spec(self) -> DrawnSpec:
         kinds = as_list(self.inputs, "inputs")

@@ -44,7 +44,6 @@ def fit_many(
     query_weight: ArrayLike | str | None = None,
     prior: Estimator | ArrayLike | None = None,
     fallback: BaseEstimator | float | None = None,
-    n_threads: int | None = None,
 ) -> BatchFit:
     """Fit a model to each of many data sets: users, shops, assays, targets.
 
@@ -73,8 +72,6 @@ def fit_many(
     fallback : fitted estimator, float or None, default=None
         What scores rows whose key has no model in `BatchFit.predict`. None takes a `prior` that is
         a model.
-    n_threads : int or None
-        Number of threads for all fits together. None takes that of the estimator.
 
     Returns
     -------
@@ -139,8 +136,6 @@ def fit_many(
     }
     sets = DataSets.of(X, y, by, told)
     model: Any = clone(estimator)
-    if n_threads is not None and "n_threads" in model.get_params(deep=False):
-        model.set_params(n_threads=n_threads)
     if prior is not None:
         if "prior" not in model.get_params(deep=False):
             kind = type(model).__name__

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import object_array, without_names
 from pairgram._support.checks import AnyArray, ArgumentError, Flags, Rows, Vector, verbatim
-from pairgram._support.machine import resolve_n_threads
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
 from pairgram.datasets.lists import Lists, qrels_of, run_of
@@ -90,8 +89,6 @@ def fuse(
     runs: Mapping[Any, object] | Sequence[object],
     qrels: object = None,
     method: FusionName | BaseEstimator | None = None,
-    *,
-    n_threads: int | None = None,
 ) -> Fusion:
     """Fuse the result lists of several systems, such as BM25, dense retrieval and rerankers.
 
@@ -119,8 +116,6 @@ def fuse(
           weights from the judged queries, which all queries then have;
         - a fitted ranker with ``inputs="runs"``, such as the `model` of an earlier `fuse`. If it
           knows names, `runs` must be a dict with them, and else a list in the same order.
-    n_threads : int ≥ 1 or None
-        As in `RankRLS`.
 
     Returns
     -------
@@ -172,10 +167,9 @@ def fuse(
     q2 d 1.0
     q2 a 1.0
     """
-    resolve_n_threads(n_threads)
     word, model = _method_of(method, qrels)
     names, lists = _runs_of(runs, model)
-    rows = _Rows.of(names, lists, n_threads)
+    rows = _Rows.of(names, lists)
     results: dict[str, Any] = {}
     if model is None and word == "learnt":
         model, results = _learn(rows, qrels)
@@ -249,14 +243,12 @@ class _Rows:
     documents : list of str
     scores : ndarray of shape (n_rows, n_runs), float64
         NaN where a run lacks the document.
-    n_threads : int or None
     """
 
     queries: list[str]
     begins: Rows
     documents: list[str]
     scores: Vector
-    n_threads: int | None
     query: Rows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -264,7 +256,7 @@ class _Rows:
         object.__setattr__(self, "query", np.repeat(np.arange(len(sizes)), sizes))
 
     @classmethod
-    def of(cls, names: list[Any], runs: list[Lists], n_threads: int | None) -> _Rows:
+    def of(cls, names: list[Any], runs: list[Lists]) -> _Rows:
         """Bring runs together by the ids of queries and documents."""
         queries: list[str] = []
         documents: list[str] = []
@@ -293,12 +285,12 @@ class _Rows:
             text = f"{scores[row, column]} of document {documents[row]!r} of query {query!r}"
             text = verbatim(f"must have finite scores, got {text}")
             raise ArgumentError(f"runs[{names[column]!r}]", text)
-        return cls(queries, np.array(begins), documents, scores, n_threads)
+        return cls(queries, np.array(begins), documents, scores)
 
     def inputs(self, kind: str, scores: Vector) -> Any:
         """Return columns within the lists of the queries."""
         lists = Queries.make(len(scores), qid=self.query)
-        return ListInputs(kind, scores.shape[1]).values(scores, self.n_threads, lists)
+        return ListInputs(kind, scores.shape[1]).values(scores, lists)
 
     def halves(self) -> tuple[Vector, Vector]:
         """Return the scores from 0 to 1, and 60 / (60 + rank), (n_rows, n_runs) each."""
@@ -390,14 +382,11 @@ def _learn(rows: _Rows, qrels: object) -> tuple[Any, dict[str, Any]]:
         kept = teaches[rows.query]
         y, query, metric = y[kept], rows.query[kept], get_metric("ndcg@10", "trec")
         rrf = rows.halves()[1][kept].sum(axis=1)
-        only = Pairgram.from_rows(rrf[:, None], y, qid=query, n_threads=rows.n_threads)
+        only = Pairgram.from_rows(rrf[:, None], y, qid=query)
         multiple = max(only.g[0] / only.G[0, 0], 0.0) if only.G[0, 0] > 0 else 0.0
-        search = RankRLSCV(
-            prior=multiple * weights,
-            inputs="runs",
-            scoring=metric,
-            n_threads=rows.n_threads,
-        ).fit(rows.scores[kept], y, qid=query)
+        search = RankRLSCV(prior=multiple * weights, inputs="runs", scoring=metric).fit(
+            rows.scores[kept], y, qid=query
+        )
         gains = search.per_query_[metric.name] - metric(y, rrf, query, per_query=True)
         results["gain"] = float(gains.mean())
         results["gain_error"] = float(gains.std(ddof=1) / np.sqrt(len(gains)))
@@ -407,6 +396,6 @@ def _learn(rows: _Rows, qrels: object) -> tuple[Any, dict[str, Any]]:
     # Weights that explain the labels of rows exactly stay as they are, but for rounding errors.
     X = np.repeat([[1.0], [0.0]], n_runs, axis=1)
     labels = RANK_OFFSET / (RANK_OFFSET + np.array([1.0, 2.0])) * n_runs / RANK_OFFSET
-    model = RankRLS(prior=weights / RANK_OFFSET, inputs="runs", n_threads=rows.n_threads)
+    model = RankRLS(prior=weights / RANK_OFFSET, inputs="runs")
     model.fit(X, labels).coef_ = weights / RANK_OFFSET
     return model, results

@@ -68,7 +68,7 @@ def mean_of_columns(
     coordinates = Coordinates.of_features(preparation.with_map(data, inputs), [settings])
     sums = None
     if first._column_sums is not None:  # the columns have a Gram matrix
-        total = coordinates.statistics(settings, preparation.n_threads)
+        total = coordinates.statistics(settings)
         sums = coordinates.column_sums(total, coef)
     mean = copy.copy(first)
     path = first.coef_path_

@@ -54,7 +54,6 @@ def of_statistics(
         scale=scale,
         prior=prior,
         keep_covariance=keep_covariance,
-        n_threads=pairgram.n_threads,
         **constraints,
     )
     model.coef_ = pairgram.solve(alpha, scale=scale, prior=prior, **constraints)
@@ -113,7 +112,6 @@ def of_days(
         weighting=settings.weighting,
         target=settings.target,
         scale=scale,
-        n_threads=statistics[0].n_threads,
     )
     model.pairs_, model.target_ = settings.pairs, settings.target
     model.scale_, model.gamma_ = scale, None

@@ -29,7 +29,7 @@ from pairgram._support.row_warnings import (
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries, warn_of_missing_queries
-from pairgram.features.base import Sides, draws_only, is_known, set_threads, sides_of
+from pairgram.features.base import Sides, draws_only, is_known, sides_of
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import (
     GAPS,
@@ -99,7 +99,6 @@ class Preparation:
         Further maps to choose from.
     missing : {"zero", "mean", "median"} or None
         What takes the place of missing values, before anything else sees the rows.
-    n_threads : int or None
     """
 
     kinds: tuple[str | None, ...] = (None,)
@@ -112,7 +111,6 @@ class Preparation:
     no_table: str = ""
     other_maps: tuple[Any, ...] = ()
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def __post_init__(self) -> None:
         """Check `missing`, which is not for kernel values.
@@ -189,7 +187,7 @@ class Preparation:
             prior = Prior.of(self.prior, whole_map(data), self.no_columns)
             scores = np.full(len(data.y), np.nan)
             scorer = prior.of_filled(sets.names)
-            scores[known] = scorer.scores(finite.X, finite, self.n_threads)
+            scores[known] = scorer.scores(finite.X, finite)
             data = data.plus_offset(scores)
         return given._replace(data=data), prior
 
@@ -222,7 +220,7 @@ class Preparation:
             return None
         check_inputs(kind)
         self.refuse_inputs(kind)
-        inputs = fit_inputs(str(kind), data.X, _weights_of(data), self.n_threads)
+        inputs = fit_inputs(str(kind), data.X, _weights_of(data))
         return replace(inputs, feature_names_in_=data.names)
 
     def fill(self, data: RankingData) -> Vector:
@@ -267,12 +265,11 @@ class Preparation:
         if inputs is not None and (
             first or inputs.reads_lists or not (feature_map is None or known)
         ):
-            data, inputs = prepared_as(data, replace(data, applied=inputs), self.n_threads), None
+            data, inputs = prepared_as(data, replace(data, applied=inputs)), None
         if feature_map is None:
-            own = None if inputs is None else InputMap(inputs, None, self.n_threads)
+            own = None if inputs is None else InputMap(inputs, None)
             return data if own is None else replace(data, feature_map=own)
         feature_map = clone(feature_map)
-        set_threads(feature_map, self.n_threads)
         if known and self.is_one:  # others try what helps
             warn_of_inputs(feature_map, data, inputs)
         with without_row_warnings():  # the map would repeat them without the column names
@@ -564,7 +561,7 @@ class GivenArrays:
         scorer, X = self.prior, self.arguments["X"]
         if self.fill is not None:
             scorer, X = scorer.of_filled(self.data.names), self.data.X
-        return data.plus_offset(scorer.scores(X, data, preparation.n_threads))
+        return data.plus_offset(scorer.scores(X, data))
 
     def spec_of(self, spec: _Spec) -> _Spec:
         """Return what is fitted to rows like these: to labels, clicks or comparisons."""
@@ -612,18 +609,18 @@ class GivenArrays:
         search : Search
         validation : a value as in `RankSVMCV.fit`
         """
-        pattern, n_threads = data.pattern, self._preparation.n_threads
+        pattern = data.pattern
         ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
         shown = pattern if ours else replace(pattern, feature_map=maps[0])
         refuse_validation(search.cv, validation is not None)
         cv, held = search.cv, self.held(validation, shown)
         if pattern.preferences is not None:
-            told = cv, held, search.scoring, n_threads
+            told = cv, held, search.scoring
             log_odds = search.has_probabilities
             return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
         if cv is None and held is None:
             cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
-        return Judge.make(pattern, cv, held, search.scoring, n_threads)
+        return Judge.make(pattern, cv, held, search.scoring)
 
 
 class GivenTable:
@@ -719,7 +716,7 @@ class GivenTable:
     @cached_property
     def _moments(self) -> Moments:
         """What scales are made of; they are exact."""
-        block = partial(Moments.of, self._preparation.n_threads)
+        block = partial(Moments.of)
         return self.table.of_rows(block, Moments.join)
 
     def reader(self, kind: str | None, preparation: Preparation) -> BlockReader:
@@ -764,7 +761,7 @@ class GivenTable:
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         scores = None if prior is None else prior.scores
         whole = in_lists or (prior is not None and reads_lists(prior.model))
-        return BlockReader(own, scores, preparation.n_threads, whole)
+        return BlockReader(own, scores, whole)
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""
@@ -818,12 +815,12 @@ class GivenTable:
             folds = None if leaves_out and groups is None else Folds.of(held, cv)
             leaves_out &= folds is None or cv is None
         metric = table_metric(held, search.scoring)
-        return TableJudge(held, metric, folds, self._preparation.n_threads, leaves_out)
+        return TableJudge(held, metric, folds, leaves_out)
 
 
 def _of_lists(inputs: FittedInputs, rows: TableRows) -> TableRows:
     """Return rows of whole queries with what inputs make of them."""
-    return replace(rows, X=inputs.values(rows.X, 1, Queries.of_sizes(rows.sizes, rows.ids)))
+    return replace(rows, X=inputs.values(rows.X, Queries.of_sizes(rows.sizes, rows.ids)))
 
 
 def same_columns(table: Table, other: object) -> Table:

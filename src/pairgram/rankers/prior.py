@@ -148,7 +148,7 @@ class Prior(NamedTuple):
             )
         return self._replace(model=without_names(self.model))
 
-    def scores(self, X: RowsLike, data: RankingData, n_threads: int | None) -> Vector:
+    def scores(self, X: RowsLike, data: RankingData) -> Vector:
         """Return the scores of rows, (n_rows,), float64.
 
         Parameters
@@ -157,7 +157,6 @@ class Prior(NamedTuple):
             The rows as the caller gave them.
         data : RankingData
             The same rows after the checks, with the feature map of the new model.
-        n_threads : int or None
 
         Raises
         ------
@@ -170,7 +169,7 @@ class Prior(NamedTuple):
             else:
                 if self.model is not None:
                     checked_rows(self.model, X)  # the names and the number of columns
-                scores = self._of_columns(data, n_threads)
+                scores = self._of_columns(data)
         except ValueError as error:
             if getattr(error, "parameter", None) == "prior":
                 raise
@@ -182,7 +181,7 @@ class Prior(NamedTuple):
             raise ArgumentError("prior", "must give every row one finite score, but it does not")
         return scores
 
-    def _of_columns(self, data: RankingData, n_threads: int | None) -> Vector:
+    def _of_columns(self, data: RankingData) -> Vector:
         assert self.coef is not None
         if len(self.coef) != data.n_features:
             raise ArgumentError(
@@ -190,4 +189,4 @@ class Prior(NamedTuple):
                 f"must have a weight for each of {data.n_features} features, got {len(self.coef)}",
             )
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(data.scores(slice(None), self.coef[None], n_threads)[0])
+            return np.asarray(data.scores(slice(None), self.coef[None])[0])

@@ -16,7 +16,7 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
-from pairgram._support.machine import require, resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import require, single_threaded_blas, thread_count
 from pairgram._support.parameters import Strategy, check_flag, check_size
 from pairgram.features.base import generator
 from pairgram.features.kernel_map import kernel_among
@@ -116,7 +116,7 @@ def propose(
     if n > most:
         what = "rows" if strategy != "order" else "pairs of rows"
         raise ArgumentError("n", f"must be at most {most}, the number of {what} of X, got {n}")
-    joint = _Joint(posterior_of(model), space_of(model, X, None), model.n_threads)
+    joint = _Joint(posterior_of(model), space_of(model, X, None))
     if strategy == "order":
         return _pairs(joint, scores, int(n), batch)
     if strategy == "thompson":
@@ -164,7 +164,6 @@ class _Joint:
     posterior : Posterior
     space : Space
         The rows of the pool.
-    n_threads : int or None
 
     Attributes
     ----------
@@ -174,9 +173,8 @@ class _Joint:
         The variance of a label of weight 1; its mean where it differs from list to list.
     """
 
-    def __init__(self, posterior: Posterior, space: Space, n_threads: int | None) -> None:
+    def __init__(self, posterior: Posterior, space: Space) -> None:
         self.posterior, self.space = posterior, space
-        self.n_threads = resolve_n_threads(n_threads)
         known = posterior.label_noise
         self.noise = posterior.noise / posterior.list_weight if known is None else known
         self.has_kernel = posterior.shares is not None
@@ -184,7 +182,7 @@ class _Joint:
         width = posterior.root.shape[1]
         what = f"the covariances of {n_rows} rows with {len(posterior.root)} dimensions"
         require(what, 8.0 * n_rows * (len(posterior.root) + width), "take fewer rows of X")
-        with single_threaded_blas, ThreadPoolExecutor(self.n_threads) as pool:
+        with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
             parts = list(blocks(n_rows, ROWS_AT_ONCE))
             H = np.concatenate([*pool.map(space.features, parts)])
             mean = H.mean(axis=0) if posterior.mean is None else posterior.mean
@@ -234,7 +232,7 @@ class _Joint:
                 products = self.H[part] @ self.H.T
             found[part] = self._of(products, self.Z[part] @ self.Z.T)
 
-        with single_threaded_blas, ThreadPoolExecutor(self.n_threads) as pool:
+        with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
             list(pool.map(fill, blocks(len(found), ROWS_AT_ONCE)))
         return found
 
@@ -288,7 +286,7 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
         C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0)
         with single_threaded_blas:
             # LAPACK of some builds of SciPy ends the process here from 16,000 rows on, in threads.
-            if _core.cholesky(C, joint.n_threads) < n_rows:
+            if _core.cholesky(C, thread_count()) < n_rows:
                 raise np.linalg.LinAlgError("the covariances of the rows are not positive definite")
             # Of the transpose, in the memory order of BLAS.
             draws = scipy.linalg.blas.dtrmm(1.0, C.T, random.normal(size=(n_rows, n)), trans_a=1)

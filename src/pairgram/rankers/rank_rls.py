@@ -168,10 +168,6 @@ class RankRLS(Certain, LinearRanker):
         any value is filled with 0, with a warning. Infinity stays an error, and `missing` cannot be
         combined with CSR matrices or precomputed kernels. A table may set it instead, by
         ``scan(..., missing=)``. With None, a missing value is an error.
-    n_threads : int or None, default=None
-        Number of threads. None takes the CPUs that the process may use, but at most
-        ``OMP_NUM_THREADS``. The number does not change a bit of the result. It is not called
-        n_jobs, because these are threads of compiled code and not processes.
 
     Attributes
     ----------
@@ -308,7 +304,6 @@ class RankRLS(Certain, LinearRanker):
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:
         check_parameters(self, "alpha", "scale")
@@ -453,8 +448,6 @@ class RankRLSCV(Certain, LinearSearch):
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
     missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`.
-    n_threads : int or None, default=None
         As in `RankRLS`.
 
     Attributes
@@ -639,7 +632,6 @@ class RankRLSCV(Certain, LinearSearch):
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def _spec(self) -> RidgeSpec:
         scales = as_list(self.scale, "scale")

@@ -183,7 +183,7 @@ class SvmSpec(Spec):
             ascending = None if self.Cs is None else np.sort(self.Cs)
             along = partial(search_svm_sets, settings=self.settings, Cs=ascending)
             n_Cs = len(DEFAULT_CS) if ascending is None else len(ascending)
-            known = choose_for_sets(given, along, n_Cs, search.scoring, self.rows.n_threads, True)
+            known = choose_for_sets(given, along, n_Cs, search.scoring, True)
             if known is None:
                 return None
             Cs = np.where(known.states == SOLVED, known.values, 1.0)
@@ -511,9 +511,6 @@ class RankSVM(_Probabilities, LinearRanker):
         As in `RankRLS`; they act before the feature map.
     missing : {"zero", "mean", "median"} or None, default=None
         As in `RankRLS`.
-    n_threads : int or None, default=None
-        Number of threads. None takes the CPUs that the process may use, but at most
-        ``OMP_NUM_THREADS``. The result has the same bits for any number.
 
     Attributes
     ----------
@@ -626,20 +623,11 @@ class RankSVM(_Probabilities, LinearRanker):
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def _spec(self) -> SvmSpec:
         check_parameters(self, "C")
-        settings = SolverSettings(
-            self.loss, self.weighting, self.tol, self.max_iter, self.n_threads
-        )
-        rows = Preparation(
-            (self.inputs,),
-            self.feature_map,
-            prior=self.prior,
-            missing=self.missing,
-            n_threads=self.n_threads,
-        )
+        settings = SolverSettings(self.loss, self.weighting, self.tol, self.max_iter)
+        rows = Preparation((self.inputs,), self.feature_map, prior=self.prior, missing=self.missing)
         return SvmSpec(rows, settings, np.array([float(self.C)]))
 
 
@@ -680,7 +668,7 @@ class RankSVMCV(_Probabilities, LinearSearch):
         As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
-    loss, weighting, tol, max_iter, missing, n_threads : as in `RankSVM`
+    loss, weighting, tol, max_iter, missing : as in `RankSVM`
     prior : array-like of shape (n_features,), fitted model or None, default=None
         As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
         feature map, or a list of inputs, takes a frozen model only.
@@ -751,12 +739,9 @@ uses_qid_, prior_, uses_offset_ :
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
-    n_threads: int | None = None
 
     def _spec(self) -> SvmSpec:
-        settings = SolverSettings(
-            self.loss, self.weighting, self.tol, self.max_iter, self.n_threads
-        )
+        settings = SolverSettings(self.loss, self.weighting, self.tol, self.max_iter)
         Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         maps, kinds = as_list(self.feature_map, "feature_map"), as_list(self.inputs, "inputs")
         # Weights of a prior belong to the columns after the inputs, if there is no map.
@@ -769,7 +754,6 @@ uses_qid_, prior_, uses_offset_ :
             no_columns=no_columns,
             other_maps=tuple(maps[1:]),
             missing=self.missing,
-            n_threads=self.n_threads,
         )
         told = ("inputs",) if self.inputs is not None else ()
         log_odds = self.loss == "logistic"

@@ -36,7 +36,7 @@ from pairgram._support.checks import (
     verbatim,
     warn_caller,
 )
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import is_integer
 from pairgram.data.queries import as_ids, plain_ids
 from pairgram.features.base import checked, dense, node_map_of
@@ -118,7 +118,6 @@ class Recommendations:
         metrics: str | Metric | Iterable[str | Metric] | None = None,
         *,
         per_user: bool = False,
-        n_threads: int | None = None,
     ) -> dict[str, Any]:
         """Return how well the lists find items that were held out, such as later interactions.
 
@@ -135,7 +134,6 @@ class Recommendations:
             takes hit_rate, ndcg, recall, p and mrr, at k.
         per_user : bool, default=False
             If True, return the values of every user, and the ids of these users as "user".
-        n_threads : int or None, default=None
 
         Returns
         -------
@@ -179,7 +177,7 @@ class Recommendations:
         y = np.concatenate((np.isin(listed, pairs), np.ones(len(missed))))[order]
         score = np.concatenate((k - rank, np.full(len(missed), np.nan)))[order]
         sizes = np.bincount(owner, minlength=len(with_pairs))
-        values = evaluate(wanted, y, score, group=sizes, per_query=per_user, n_threads=n_threads)
+        values = evaluate(wanted, y, score, group=sizes, per_query=per_user)
         if per_user:
             return {"user": self.users[with_pairs], **values}
         shown = np.unique(self.places[self.places >= 0])
@@ -237,7 +235,6 @@ def recommend(
     item_ids: str | ArrayLike | None = None,
     exclude: Any = None,
     candidates: ArrayLike | None = None,
-    n_threads: int | None = None,
 ) -> Recommendations:
     """Return the k best items for every user.
 
@@ -273,8 +270,6 @@ def recommend(
         a sparse matrix, or the ids of users and of items, pair by pair.
     candidates : array-like of ids, or None, default=None
         The items to choose from; None takes all.
-    n_threads : int or None, default=None
-        Number of threads of the products; None as in `RankRLS`. Other models score in their own.
 
     Returns
     -------
@@ -329,8 +324,7 @@ def recommend(
         shape = len(of_users), int(k)
         places, scores = np.full(shape, -1, np.int64), np.full(shape, np.nan)
     else:
-        threads = resolve_n_threads(n_threads)
-        score = _scores_by(model, users, of_users, items, len(of_items), threads)
+        score = _scores_by(model, users, of_users, items, len(of_items))
         has_columns = not isinstance(model, BatchFit) and getattr(users, "shape", ())[1:] != (0,)
         if has_columns and len(of_users) > 1 and score.is_one_list:
             warn_caller(
@@ -338,7 +332,7 @@ def recommend(
                 "model. Take Cross(...), or fit_many, or users without columns if that is meant",
                 UserWarning,
             )
-        places, scores = score.best(chosen, int(k), without, threads)
+        places, scores = score.best(chosen, int(k), without)
     if np.isinf(scores).any():
         raise ValueError("users and items too large: scores of their pairs overflow")
     listed = _named(of_items, places)
@@ -352,14 +346,13 @@ def _scores_by(
     user_ids: AnyArray,
     items: RowsLike,
     n_items: int,
-    n_threads: int,
 ) -> _Products | _Scores:
     """Return what has the scores of all pairs of users and items."""
     if isinstance(model, BatchFit):
         return _of_batch(model, user_ids, items, n_items)
     cross = getattr(model, "feature_map_", None)
     if isinstance(cross, Cross) and model.prior_ is None:
-        return _of_cross(model, cross, users, items, n_threads)
+        return _of_cross(model, cross, users, items)
     return _of_pairs(model, users, items, len(user_ids))
 
 
@@ -376,9 +369,7 @@ class _Products:
         """Whether all users have the same vector."""
         return not np.ptp(self.of_users, axis=0).any()
 
-    def best(
-        self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
-    ) -> tuple[Rows, Vector]:
+    def best(self, chosen: Rows, k: int, without: csr_array | None) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best items of every user."""
         whole = len(chosen) == len(self.of_items)
         of_items = self.of_items if whole else np.ascontiguousarray(self.of_items[chosen])
@@ -389,7 +380,7 @@ class _Products:
                 k,
                 None if without is None else without.indptr.astype(np.int64),
                 None if without is None else without.indices.astype(np.int64),
-                n_threads,
+                thread_count(),
             )
         scores = scores + np.reshape(self.constant, (-1, 1))
         found[np.isnan(scores)] = -1
@@ -413,9 +404,7 @@ class _Scores:
         few = (self.of_user(user) - first for user in range(1, min(self.n_users, FEW_USERS)))
         return all(np.ptp(one) <= SAME * np.abs(first).max() for one in few)
 
-    def best(
-        self, chosen: Rows, k: int, without: csr_array | None, n_threads: int
-    ) -> tuple[Rows, Vector]:
+    def best(self, chosen: Rows, k: int, without: csr_array | None) -> tuple[Rows, Vector]:
         """Return the places and the scores of the best items of every user."""
         found = np.full((self.n_users, k), -1, np.int64)
         scores = np.full((self.n_users, k), np.nan)
@@ -659,9 +648,7 @@ def _side(
     return whole
 
 
-def _of_cross(
-    model: BaseEstimator, cross: Cross, users: RowsLike, items: RowsLike, n_threads: int
-) -> _Products:
+def _of_cross(model: BaseEstimator, cross: Cross, users: RowsLike, items: RowsLike) -> _Products:
     """Return the vectors of users and items of a model with a `Cross` map."""
     whole = after_inputs(getattr(model, "inputs_", None), cross)
     # Inputs may make two columns of each; both are of the same side.
@@ -677,8 +664,8 @@ def _of_cross(
     user_rows = checked(whole, _side(users, left, model, "users"))
     item_rows = checked(whole, _side(items, others, model, "items"))
     return _Products(
-        node_map.left_weights(user_rows, model.coef_, n_threads),
-        node_map.right_side(item_rows, n_threads),
+        node_map.left_weights(user_rows, model.coef_, thread_count()),
+        node_map.right_side(item_rows, thread_count()),
     )
 
 

@@ -246,16 +246,16 @@ class RidgeSpec(LeastSquares):
     def _fitted_sets(
         self, sets: DataSets, given: RowSets, prior: Prior | None
     ) -> FittedSets | None:
-        (settings,), rows, data = self.settings, self.rows, given.data
+        (settings,), data = self.settings, given.data
         coordinates = Coordinates.of_features(data, self.settings)
         given = given._replace(data=coordinates.data)
         own: dict[str, Any] = {}
         n_rows = np.diff(data.queries.offsets[given.bounds])
         if self.search is None:
             assert self.alphas is not None
-            alpha, n_threads = self.alphas[0], rows.n_threads
+            alpha = self.alphas[0]
             parts = given.in_dense_parts()
-            solved = [solve_sets(part, settings, alpha, n_threads) for part in parts]
+            solved = [solve_sets(part, settings, alpha) for part in parts]
             found = [(one.weights, one.states) for one in solved if one is not None]
             if not found:
                 return None
@@ -265,9 +265,9 @@ class RidgeSpec(LeastSquares):
         else:
             alphas, search = self._descending, self.search
             given = with_units(given, search.cv, exact=True)
-            along = partial(search_sets, settings=settings, alphas=alphas, n_threads=rows.n_threads)
+            along = partial(search_sets, settings=settings, alphas=alphas)
             n_alphas = len(DEFAULT_POWERS) if alphas is None else len(alphas)
-            told = search.scoring, rows.n_threads, search.cv is not None
+            told = search.scoring, search.cv is not None
             chosen = choose_for_sets(given, along, n_alphas, *told)
             if chosen is None:
                 return None
@@ -315,8 +315,7 @@ class RidgeSpec(LeastSquares):
         if self.covariance:
             coordinates = coordinates.keeping_statistics()
         coordinates.warn_of_time(1)
-        n_threads = self.rows.n_threads
-        coef, sums, form = coordinates.solve(settings, alphas[0], scale=scale, n_threads=n_threads)
+        coef, sums, form = coordinates.solve(settings, alphas[0], scale=scale)
         compares = data.preferences is not None and form == "dual"
         if coordinates.form == "dual" or compares:
             self._warn_of_narrow_columns(data, None)
@@ -333,7 +332,7 @@ class RidgeSpec(LeastSquares):
         coordinates = Coordinates.of_features(data.as_scope(settings), self.settings)
         sets = RowSets.of(coordinates.data)
         form, tells = self._form_of_set(coordinates, settings)
-        found = solve_sets(sets, settings, alpha, self.rows.n_threads, tells=tells)
+        found = solve_sets(sets, settings, alpha, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
         sums = found.column_sums() if tells else None
@@ -366,13 +365,7 @@ class RidgeSpec(LeastSquares):
         """
         if not self.covariance:
             return None
-        return posterior_of(
-            data,
-            *solved,
-            coef=coef,
-            kernel=self.rows.kernel is not None,
-            n_threads=self.rows.n_threads,
-        )
+        return posterior_of(data, *solved, coef=coef, kernel=self.rows.kernel is not None)
 
     def _coordinates(
         self, data: RankingData, *, validates: bool = False, iterate: bool | None = None
@@ -413,7 +406,6 @@ class RidgeSpec(LeastSquares):
             scale=scale,
             work=self._work(data, validates),
             iterate=iterate,
-            n_threads=self.rows.n_threads,
         )
 
     def _work(self, data: RankingData, validates: bool) -> Work:
@@ -511,7 +503,7 @@ class RidgeSpec(LeastSquares):
         small = len(data.y) * data.n_features <= limits.now.largest_set
         if not small or data.preferences is not None:
             return None
-        (settings,), n_threads, alphas = self.settings, self.rows.n_threads, self._descending
+        (settings,), alphas = self.settings, self._descending
         coordinates = Coordinates.of_features(data, self.settings)
         form, tells = self._form_of_set(coordinates, settings)
         judge, sets = None, RowSets.of(coordinates.data)
@@ -523,7 +515,7 @@ class RidgeSpec(LeastSquares):
             sets = sets._replace(units=judge.judge.units())
             if sets.units is None:
                 return None
-        found = search_sets(sets, (0, 1), settings, alphas, n_threads, tells=tells)
+        found = search_sets(sets, (0, 1), settings, alphas, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
         judge = judge or make()
@@ -575,21 +567,21 @@ class RidgeSpec(LeastSquares):
         exact: bool = True,
     ) -> PathJudge:
         """Return the object that holds rows out."""
-        search, n_threads = self.search, self.rows.n_threads
+        search = self.search
         assert search is not None
         if search.by_evidence:
-            return ByEvidence.make(data, n_threads)
+            return ByEvidence.make(data)
         if data.preferences is not None:
-            told = search.cv, held, search.scoring, n_threads
+            told = search.cv, held, search.scoring
             exact = exact and self.constraints is None
             judge = ComparisonJudge.make(data, *told, exact=exact)
-            return HeldOutComparisons(judge.rows, n_threads, judge)
+            return HeldOutComparisons(judge.rows, judge)
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraints is not None:
                 raise ValueError(
                     f"cv must not be {LEAVE_PAIR_OUT!r} with positive, l1_ratio or n_nonzero_coefs"
                 )
-            return LeavePairOut.make(data, search.scoring, n_threads)
+            return LeavePairOut.make(data, search.scoring)
         cv = search.cv
         if held is None and cv is None:
             cheap = (
@@ -598,8 +590,8 @@ class RidgeSpec(LeastSquares):
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
-        of_rows = Judge.make(data, cv, held, search.scoring, n_threads)
-        return HeldOutRows(data, n_threads, of_rows)
+        of_rows = Judge.make(data, cv, held, search.scoring)
+        return HeldOutRows(data, of_rows)
 
     def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> float:
         """Raise the errors of the search before a matrix is decomposed.
@@ -644,9 +636,8 @@ class RidgeSpec(LeastSquares):
             judged_along = judge.judge_steps if coordinates.iterate else judge.judge_constrained
             solved = judged_along(coordinates, settings, scale, given)
             return None if solved is None else make(*solved)
-        n_threads = self.rows.n_threads
         basis = judge.needs_basis(settings, coordinates.name == "dual")
-        statistics = partial(coordinates.statistics, settings, n_threads)
+        statistics = partial(coordinates.statistics, settings)
         ridge = statistics().decompose(scale=scale, basis=basis)
         alphas = given
         if alphas is None:
@@ -656,7 +647,7 @@ class RidgeSpec(LeastSquares):
         if splits is not None:
             at = PathTies.of(judge.data, settings, ridge, alphas).alphas
             grid = Grid(at, np.zeros_like(at), relative=False, scale=scale)
-            parts = split_scores(coordinates.data, statistics(), splits, grid.of, n_threads)
+            parts = split_scores(coordinates.data, statistics(), splits, grid.of)
             scores = np.hstack(parts)
         models = RidgeModels(settings, ridge, alphas, statistics, coordinates.coefs, scores)
         return make(alphas, ridge.coef(alphas), judge.judge_path(models))
@@ -730,7 +721,7 @@ class RidgeSpec(LeastSquares):
 
         The features are read once, and once more to judge scores.
         """
-        table, judge, n_threads = rows.table, None, self.rows.n_threads
+        table, judge = rows.table, None
         if self.search is not None:
             all_rows = any(one.joins_all_rows for one in self.settings)
             if validation is None:
@@ -755,7 +746,7 @@ class RidgeSpec(LeastSquares):
         folds = None if judge is None else judge.folds
         # The noise needs the number of rows that count.
         counts = any(self.scales) or self.covariance
-        totals = statistics_of(table, own, self.settings, counts, folds, n_threads)
+        totals = statistics_of(table, own, self.settings, counts, folds)
         patterns = [reader.pattern for reader in readers]
         if judge is None:
             fitted = self._solved_table(rows, totals, patterns[0], pairs[0][1])
@@ -776,8 +767,7 @@ class RidgeSpec(LeastSquares):
         assert self.alphas is not None
         total = totals[0, settings, 0].with_pairs(settings)
         coordinates = replace(coordinates, _known={settings: total})
-        threads = self.rows.n_threads
-        coef, sums, _ = coordinates.solve(settings, self.alphas[0], scale=scale, n_threads=threads)
+        coef, sums, _ = coordinates.solve(settings, self.alphas[0], scale=scale)
         solved_in = coordinates, settings, float(self.alphas[0]), scale
         posterior = self._posterior(None, solved_in, coef)
         kept = self._kept(pattern, rows.prior, {"coef_": coef}, posterior)
@@ -988,5 +978,4 @@ def _rows_of(
         "a list of inputs" if len(kinds) > 1 else no_columns,
         no_table=no_table,
         missing=model.missing,
-        n_threads=model.n_threads,
     )

@@ -192,7 +192,7 @@ class Scorer:
                 raise ValueError("the rows have another form")
             if not len(X):
                 return np.empty(0)
-            X = self._lists.values(X, 1, None if qid is None else Queries.make(len(X), qid=qid))
+            X = self._lists.values(X, None if qid is None else Queries.make(len(X), qid=qid))
         if self._parts is None:
             scores = _core.score_rows(X, self._coef)
         else:
@@ -295,7 +295,7 @@ def scores_of(ranker: BaseEstimator, X: Matrix, lists: Queries | None = None) ->
     """
     inputs, feature_map = _after_lists(ranker)
     if inputs is not None:
-        X = inputs.values(X, ranker.n_threads, lists)
+        X = inputs.values(X, lists)
     scores = _scores_of(ranker, feature_map, X)
     if not np.isfinite(scores).all():  # find out what is wrong with X
         row = int(np.argmin(np.isfinite(scores)))
@@ -313,14 +313,14 @@ def scores_of(ranker: BaseEstimator, X: Matrix, lists: Queries | None = None) ->
 
 def _scores_of(ranker: BaseEstimator, feature_map: Transformer | None, X: Matrix) -> Vector:
     if feature_map is None:
-        return RowScorer([(None, _vector(ranker.coef_))]).scores(X, ranker.n_threads)
+        return RowScorer([(None, _vector(ranker.coef_))]).scores(X)
     if not is_known(feature_map):
         return _mapped_scores(feature_map, ranker.coef_, X)
     compiled = scores_sparse(feature_map) or not scipy.sparse.issparse(X)
     scorer = _prepared(ranker, feature_map, X.dtype) if compiled else None
     if scorer is None:
         return _mapped_scores(feature_map, ranker.coef_, X)
-    return scorer.scores(X, feature_map.n_threads)
+    return scorer.scores(X)
 
 
 def _mapped_scores(feature_map: Transformer | None, coef: Vector, X: Matrix) -> Vector:
@@ -329,7 +329,7 @@ def _mapped_scores(feature_map: Transformer | None, coef: Vector, X: Matrix) -> 
         require_finite(X, "X")
     try:
         with single_threaded_blas:  # maps of this package have threads of their own
-            return scores_of_rows(feature_map, X, _vector(coef), 1)
+            return scores_of_rows(feature_map, X, _vector(coef))
     except ValueError:
         require_finite(X, "X")  # this names the row, whereas the map only saw a block
         raise
@@ -719,7 +719,7 @@ def columns_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
         require_finite(rows, "X")
     if inputs is None:
         return rows
-    return inputs.values(rows, model.n_threads, lists_of(model, rows.shape[0], qid))
+    return inputs.values(rows, lists_of(model, rows.shape[0], qid))
 
 
 def _measured_on(

@@ -69,7 +69,6 @@ def choose_for_sets(
     search: Callable[[RowSets, tuple[int, int]], Searched | None],
     n_values: int,
     scoring: Scoring,
-    n_threads: int | None,
     in_folds: bool,
 ) -> Chosen | None:
     """Choose a value for every set; None if compiled code cannot take the rows.
@@ -84,7 +83,7 @@ def choose_for_sets(
         if found is None:
             return None
         held = _held_rows(sets, first, last, in_folds)
-        means, signs, states = _means(held, last - first, found.scores, scoring, n_threads)
+        means, signs, states = _means(held, last - first, found.scores, scoring)
         states = np.where(found.states == SOLVED, states, found.states)
         best = np.argmax(means, axis=0)
         at = np.arange(last - first)
@@ -124,7 +123,7 @@ class _Held(NamedTuple):
 
 
 def _means(
-    all_held: _Held, n_sets: int, scores: Vector, scoring: Scoring, n_threads: int | None
+    all_held: _Held, n_sets: int, scores: Vector, scoring: Scoring
 ) -> tuple[Vector, Vector, Any]:
     """Return the mean metric of every value and set, larger where better, −inf where it has none.
 
@@ -159,7 +158,7 @@ def _means(
             halves = np.array_split(numbers, 2) if len(numbers) > 1 else []
             pending += [(kind, half) for half in halves]
             continue
-        judge = Judge(held, metric, None, None, n_threads, held, None)
+        judge = Judge(held, metric, None, None, held, None)
         given = np.nan_to_num(scores[:, rows], nan=0.0)
         values, weights, _, queries, seen = judge.values(given)
         counted = rows if seen is None else rows[seen]

@@ -102,7 +102,7 @@ def held_rows(
     model: BaseEstimator,
     validation: Validation,
     pattern: RankingData,
-    started: Callable[[RowsLike, RankingData, int | None], Vector] | None,
+    started: Callable[[RowsLike, RankingData], Vector] | None,
     info: RowInfo,
     fill: Vector | None = None,
 ) -> RankingData:
@@ -135,7 +135,7 @@ def held_rows(
 def _read(
     model: BaseEstimator,
     pattern: RankingData,
-    started: Callable[[RowsLike, RankingData, int | None], Vector] | None,
+    started: Callable[[RowsLike, RankingData], Vector] | None,
     info: RowInfo,
     fill: Vector | None,
     X: RowsLike,
@@ -175,6 +175,4 @@ def _read(
         raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
     if started is None:
         return data
-    return data.plus_offset(
-        started(X if fill is None else rows, prepared_as(data, pattern, None), None)
-    )
+    return data.plus_offset(started(X if fill is None else rows, prepared_as(data, pattern)))

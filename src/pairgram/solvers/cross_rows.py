@@ -12,6 +12,7 @@ import scipy.linalg
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.checks import Flags, Rows, Vector, require_finite
+from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import sides_of
@@ -37,21 +38,18 @@ class CrossRows:
     systems : sequence of RankingData
         The same rows with a map to products, and the row weights of each system.
     settings : PairSettings
-    n_threads : int
     """
 
-    def __init__(
-        self, systems: Sequence[RankingData], settings: PairSettings, n_threads: int
-    ) -> None:
+    def __init__(self, systems: Sequence[RankingData], settings: PairSettings) -> None:
         first = systems[0]
         require_finite(first.X, "X")
-        self._first, self._settings, self._threads = first, settings, n_threads
+        self._first, self._settings = first, settings
         self.n_features = first.n_features
         self._pairs = _core.cross_pairs(
             first.X,
             first.node_map(),
             [one.pairs_of_stored(settings) for one in systems],
-            n_threads,
+            thread_count(),
         )
         sides = sides_of(first.feature_map)
         assert sides is not None
@@ -64,15 +62,15 @@ class CrossRows:
 
     def product(self, vectors: Vector, systems: Rows) -> Vector:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
-        return self._pairs.product(vectors, systems, self._threads)
+        return self._pairs.product(vectors, systems, thread_count())
 
     def transposed(self, z: Vector) -> Vector:
         """Return ``Xᵀ z`` for a number of every row, (n_features,)."""
-        return self._pairs.transposed(z, self._threads)
+        return self._pairs.transposed(z, thread_count())
 
     def squares(self, number: int) -> tuple[Vector, Vector, Flags]:
         """Return the diagonal of a system, what it was subtracted from, and what varies."""
-        diagonal, size, left = self._pairs.squares(number, self._is_narrow, self._threads)
+        diagonal, size, left = self._pairs.squares(number, self._is_narrow, thread_count())
         if not np.isfinite(size).all():
             raise ValueError("X or the weights too large: squared differences overflow")
         if left is not None:
@@ -103,7 +101,7 @@ class CrossRows:
             return None
         if self._of_right is None:
             data = replace(self._sample(), feature_map=self._right)
-            sums = sums_of(data, self._settings, self._threads, may_vanish=True)[0]
+            sums = sums_of(data, self._settings, may_vanish=True)[0]
             self._of_right = sums[:-1, :-1]
         k, left = self._n_kept, self._of_left[number]
         right = self._of_right[k:, k:]

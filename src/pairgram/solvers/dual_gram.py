@@ -55,8 +55,6 @@ class DualGram:
         and is not kept. Without a feature map, X is K itself: dense, symmetric, float64 or float32,
         of shape (n_rows, n_rows).
     settings : PairSettings
-    n_threads : int or None, default=None
-        Number of threads. The number does not change a bit of the result.
     rows : ndarray of int64, or None, default=None
         The rows of K that count; None for all.
 
@@ -86,13 +84,7 @@ class DualGram:
     the square root R.
     """
 
-    def __init__(
-        self,
-        data: RankingData,
-        settings: PairSettings,
-        n_threads: int | None = None,
-        rows: Rows | None = None,
-    ) -> None:
+    def __init__(self, data: RankingData, settings: PairSettings, rows: Rows | None = None) -> None:
         """Store the data; nothing is computed yet.
 
         Raises
@@ -110,7 +102,6 @@ class DualGram:
                 f"map, got {type(K).__name__} of shape {K.shape}"
             )
         self.settings = settings
-        self.n_threads = n_threads
         self._data = data
         self._rows = rows
         self._labelled = without_features(data)
@@ -120,11 +111,9 @@ class DualGram:
 
         There is still one coefficient for every row of K; it is 0 for rows that are left out.
         """
-        return DualGram(self._data, self.settings, self.n_threads, rows)
+        return DualGram(self._data, self.settings, rows)
 
-    def without(
-        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
-    ) -> DualGram:
+    def without(self, data: RankingData, train: Rows, test: Rows) -> DualGram:
         """Return the system of the training rows."""
         return self.of(train)
 
@@ -173,7 +162,7 @@ class DualGram:
         diagonal = matrix.diagonal().copy()
         matrix[np.diag_indices_from(matrix)] += alpha
         # One triangle is factorised in place; the other is kept for an eigendecomposition.
-        solution = solve_definite(matrix, target, self.n_threads)
+        solution = solve_definite(matrix, target)
         if solution is None:
             matrix[np.diag_indices_from(matrix)] = diagonal
             eigen = self._decomposed(labelled, matrix, target, largest)
@@ -219,7 +208,7 @@ class DualGram:
             eigen = self._embedded_basis(labelled, matrix, target, largest)
             return RidgePath(eigen, is_dual=is_dual)
         trace = float(matrix.trace())
-        form = BandForm(matrix, self.n_threads)
+        form = BandForm(matrix)
 
         def eigen_of_form() -> EigenPath:
             return self._embedded_basis(labelled, form.restored(), target, largest, lower=True)
@@ -355,9 +344,7 @@ class DualGram:
     ) -> Vector:
         """Apply R or Rᵀ in place to a vector, or to the columns (axis 0) or rows of a matrix."""
         problem = labelled.problem(self.settings)
-        return apply_half_laplacian(
-            problem, vectors, axis=axis, adjoint=adjoint, n_threads=self.n_threads
-        )
+        return apply_half_laplacian(problem, vectors, axis=axis, adjoint=adjoint)
 
     def _embedded(self, columns: Vector) -> Vector:
         """Return columns with an entry for every row of K; rows that do not count get 0."""

@@ -72,12 +72,12 @@ class ByEvidence(PathJudge):
     metric: ClassVar[Criterion] = EVIDENCE
 
     @classmethod
-    def make(cls, data: RankingData, n_threads: int | None) -> ByEvidence:
+    def make(cls, data: RankingData) -> ByEvidence:
         """Return the judge of rows, or of their comparisons."""
         if data.preferences is not None:
             of = data.preferences
             data = RankingData(np.empty((of.n_pairs, 0)), of.margin, of.queries, of.weight)
-        return cls(data, n_threads)
+        return cls(data)
 
     def of(self, data: RankingData) -> ByEvidence:
         """Return the same: another feature map does not change the labels."""
@@ -95,7 +95,7 @@ class ByEvidence(PathJudge):
         data = self.data.as_scope(settings)
         degrees, _, _ = degrees_of_labels(data, settings)
         targets = np.array(data.target(settings), np.float64)
-        rooted = apply_half_laplacian(data.problem(settings), targets, n_threads=self.n_threads)
+        rooted = apply_half_laplacian(data.problem(settings), targets)
         told = float(rooted @ rooted), float(degrees), models.ridge.rounding(self.data.dtype)
         evidence = log_evidence(models.ridge, models.alphas, *told)
         return Judged(evidence, np.full(len(evidence), np.nan))

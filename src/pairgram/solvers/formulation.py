@@ -125,7 +125,6 @@ class Coordinates:
         scale: bool = False,
         work: Work = ONE_RIDGE,
         iterate: bool | None = None,
-        n_threads: int | None = None,
     ) -> Coordinates:
         """Choose the cheapest coordinates that serve all settings.
 
@@ -172,7 +171,7 @@ class Coordinates:
         exact = form == "auto" and not work.path
         direct = primal._same
         if is_dual:
-            direct = partial(primal._dual, settings, n_threads, exact)
+            direct = partial(primal._dual, settings, exact)
         if form == "dual" or iterate is False or not can_iterate(data):
             return direct()
         primal = primal._seen()
@@ -337,9 +336,7 @@ class Coordinates:
     def _same(self) -> Coordinates:
         return self
 
-    def _dual(
-        self, settings: Sequence[PairSettings], n_threads: int | None, exact: bool
-    ) -> Coordinates:
+    def _dual(self, settings: Sequence[PairSettings], exact: bool) -> Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
         The mean of every query is subtracted from its rows. This changes no difference within a
@@ -379,7 +376,7 @@ class Coordinates:
         counted = H if self.data.row_weights is None else H[self.data.v > 0]
         if H.shape[1] <= most and loses_narrow(_squares(counted)):
             return self
-        data = replace(self.data, X=H, feature_map=linear_kernel_map(H, n_threads))
+        data = replace(self.data, X=H, feature_map=linear_kernel_map(H))
 
         def coefs(solved: Vector) -> Vector:
             return self.coefs(np.asarray(solved @ H))
@@ -387,7 +384,7 @@ class Coordinates:
         return Coordinates(data, "dual", coefs, work=self.work)
 
     def solve(
-        self, settings: PairSettings, alpha: float, *, scale: bool, n_threads: int | None
+        self, settings: PairSettings, alpha: float, *, scale: bool
     ) -> tuple[Vector, ColumnSums | None, str]:
         """Return the coefficients of the model for one ridge, its `column_sums`, and the form.
 
@@ -395,14 +392,14 @@ class Coordinates:
         """
         if self.iterate:
             self.data.require_pairs(settings)
-            systems = Systems([self.data], settings, n_threads, self.most_products)
+            systems = Systems([self.data], settings, self.most_products)
             found = systems.solve(np.array([alpha]), scale=scale)
             if found is not None:
                 return self.coefs(found[0])[0], None, self.name
             assert self.instead is not None
             direct = self.instead()
-            return direct.solve(settings, alpha, scale=scale, n_threads=n_threads)
-        total = self.statistics(settings, n_threads)
+            return direct.solve(settings, alpha, scale=scale)
+        total = self.statistics(settings)
         if self.constraints is None:
             solved = total.solve(alpha, scale=scale)
         else:
@@ -430,18 +427,18 @@ class Coordinates:
         """Return the same coordinates, which keep the statistics of every setting once made."""
         return replace(self, _known={})
 
-    def statistics(self, settings: PairSettings, n_threads: int | None) -> Statistics:
+    def statistics(self, settings: PairSettings) -> Statistics:
         """Return the statistics of all rows. It is a ValueError if no pair counts."""
         if self._known is not None and settings in self._known:
             return self._known[settings]
         self.data.require_pairs(settings)
         made: Statistics
         if self.form == "dual":
-            made = DualGram(self.data, settings, n_threads)
+            made = DualGram(self.data, settings)
         else:
             by_sums = is_held_out_by_sums(self.data, settings, self.work.n_alphas)
             of = PairSums.of_groups if by_sums else PairSums.of
-            made = of(self.data, settings, n_threads, counts=self.scale)
+            made = of(self.data, settings, counts=self.scale)
         if self._known is not None:
             self._known[settings] = made
         return made
@@ -545,11 +542,9 @@ class PathJudge(ABC):
     ----------
     data : RankingData
         The rows in the coordinates in which their problem is solved.
-    n_threads : int or None
     """
 
     data: RankingData
-    n_threads: int | None
 
     @property
     @abstractmethod

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.data.queries import Queries
@@ -177,7 +177,6 @@ def search_sets(
     some: tuple[int, int],
     settings: PairSettings,
     alphas: Vector | None,
-    n_threads: int | None,
     *,
     tells: bool = False,
 ) -> Searched | None:
@@ -207,18 +206,13 @@ def search_sets(
                 units=sets.units,
                 map=node_map,
                 tells=tells,
-                n_threads=resolve_n_threads(n_threads),
+                n_threads=thread_count(),
             )
         )
 
 
 def solve_sets(
-    sets: RowSets,
-    settings: PairSettings,
-    alpha: float,
-    n_threads: int | None,
-    *,
-    tells: bool = False,
+    sets: RowSets, settings: PairSettings, alpha: float, *, tells: bool = False
 ) -> Solved | None:
     """Solve one ridge for every target of every set; None if compiled code cannot take the rows.
 
@@ -238,7 +232,7 @@ def solve_sets(
             map=node_map,
             alpha=float(alpha),
             tells=tells,
-            n_threads=resolve_n_threads(n_threads),
+            n_threads=thread_count(),
         )
     return Solved(*found)
 

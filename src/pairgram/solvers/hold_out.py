@@ -21,8 +21,8 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import (
     cached_property,
     deadline,
-    resolve_n_threads,
     single_threaded_blas,
+    thread_count,
 )
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData, apply_half_laplacian, as_slice, without_features
@@ -70,15 +70,13 @@ class Units(NamedTuple):
 
 
 def hold_out(
-    eigen: EigenPath, alphas: Vector, units: Iterable[Units], n_rows: int, n_threads: int | None
+    eigen: EigenPath, alphas: Vector, units: Iterable[Units], n_rows: int
 ) -> tuple[Vector, Vector]:
     """Return the scores, (n_alphas, n_rows), and what the unit of each row holds, (n_rows,)."""
     scores, held = np.empty((len(alphas), n_rows)), np.empty(n_rows)
     for own in units:
         deadline().require()
-        found, of_units = eigen.hold_out(
-            alphas, own.lost, own.scored, own.offsets, own.scales, n_threads
-        )
+        found, of_units = eigen.hold_out(alphas, own.lost, own.scored, own.offsets, own.scales)
         scores[:, own.rows] = found + own.levels
         held[own.rows] = np.repeat(of_units, np.diff(own.offsets))
     return scores, held
@@ -91,7 +89,6 @@ def units_of_lists(
     folds: Queries,
     rank: int,
     rows_in_basis: Callable[[Rows | slice, RankingData, Vector, Vector], None],
-    n_threads: int | None,
 ) -> Iterator[Units]:
     """List folds of whole lists: without one, its block of the half-Laplacian is lost.
 
@@ -109,7 +106,7 @@ def units_of_lists(
         block = labelled.take(rows)
         rows_in_basis(rows, block, lost[:, :-1], scored)
         lost[:, -1] = block.target(settings)
-        apply_half_laplacian(block.problem(settings), lost, n_threads=n_threads)
+        apply_half_laplacian(block.problem(settings), lost)
         yield Units(rows, offsets - offsets[0], lost, scored)
 
 
@@ -259,12 +256,7 @@ def are_small(folds: Queries) -> bool:
 
 
 def folds_out(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    folds: Queries,
-    alphas: Vector,
-    n_threads: int | None,
+    data: RankingData, settings: PairSettings, ridge: RidgePath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector]:
     """Return the scores of rows by models without their fold, and what the fold holds.
 
@@ -275,17 +267,12 @@ def folds_out(
         regression = RowRegression.of(data, settings, ridge)
         rows = np.arange(n_rows) if folds.order is None else folds.order
         units = regression.units(rows, folds.offsets)
-        return hold_out(regression.eigen, alphas, units, n_rows, n_threads)
-    return lists_out(data, settings, ridge, folds, alphas, n_threads)
+        return hold_out(regression.eigen, alphas, units, n_rows)
+    return lists_out(data, settings, ridge, folds, alphas)
 
 
 def lists_out(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    folds: Queries,
-    alphas: Vector,
-    n_threads: int | None,
+    data: RankingData, settings: PairSettings, ridge: RidgePath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector]:
     """Return `folds_out` of whole queries, or of any pointwise rows where they only give weights.
 
@@ -294,7 +281,7 @@ def lists_out(
     """
     n_rows = len(data.y)
     if not ridge.is_dual:
-        return _queries_out(data, settings, ridge.eigen, folds, alphas, n_threads)
+        return _queries_out(data, settings, ridge.eigen, folds, alphas)
     labelled = without_features(data).as_scope(settings)
     if settings.pairs is None and settings.weighting != "queries":  # queries only give weights
         weights = data.v * data.query_weight_of_rows
@@ -302,7 +289,7 @@ def lists_out(
     diagonal = _core.laplacian_diagonal(labelled.problem(settings))
     largest = float(diagonal.max(initial=0.0))
     if ridge.band is not None and are_small(folds):
-        found = _by_band(data, labelled, settings, ridge.band, folds, alphas, largest, n_threads)
+        found = _by_band(data, labelled, settings, ridge.band, folds, alphas, largest)
         if found is not None:
             return found, np.zeros(n_rows)
 
@@ -315,26 +302,21 @@ def lists_out(
         known = np.zeros((len(pivots), len(ridge.eigen.eigenvalues)))
         if len(pivots):
             known[:] = data.features(pivots) @ ridge.eigen.basis
-        z, threads = ridge.rows_of_laplacian(rows), resolve_n_threads(n_threads)
-        _core.solve_laplacian(problem, z, known, largest=largest, n_threads=threads)
+        z = ridge.rows_of_laplacian(rows)
+        _core.solve_laplacian(problem, z, known, largest=largest, n_threads=thread_count())
         lost[:] = scored[:] = z
 
     rank = len(ridge.eigen.eigenvalues)
-    units = units_of_lists(data, labelled, settings, folds, rank, rows_in_basis, n_threads)
-    return hold_out(ridge.eigen, alphas, units, n_rows, n_threads)
+    units = units_of_lists(data, labelled, settings, folds, rank, rows_in_basis)
+    return hold_out(ridge.eigen, alphas, units, n_rows)
 
 
 def _queries_out(
-    data: RankingData,
-    settings: PairSettings,
-    eigen: EigenPath,
-    folds: Queries,
-    alphas: Vector,
-    n_threads: int | None,
+    data: RankingData, settings: PairSettings, eigen: EigenPath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector]:
     """Return `folds_out` of whole queries in the primal form."""
     if sides_of(data.feature_map) is not None and data.is_one_block:
-        found = _crosses_out(data, settings, eigen, folds, alphas, n_threads)
+        found = _crosses_out(data, settings, eigen, folds, alphas)
         if found is not None:
             return found
     basis, made = eigen.basis, data
@@ -359,17 +341,12 @@ def _queries_out(
         scored += lost
 
     rank = basis.shape[1]
-    units = units_of_lists(made, made, settings, folds, rank, rows_in_basis, n_threads)
-    return hold_out(eigen, alphas, units, len(data.y), n_threads)
+    units = units_of_lists(made, made, settings, folds, rank, rows_in_basis)
+    return hold_out(eigen, alphas, units, len(data.y))
 
 
 def _crosses_out(
-    data: RankingData,
-    settings: PairSettings,
-    eigen: EigenPath,
-    folds: Queries,
-    alphas: Vector,
-    n_threads: int | None,
+    data: RankingData, settings: PairSettings, eigen: EigenPath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector] | None:
     """Return `folds_out` of products that are never made; None if left sides vary in queries."""
     order = np.arange(len(data.y)) if folds.order is None else folds.order
@@ -388,7 +365,7 @@ def _crosses_out(
             alphas=alphas,
             folds=of_queries,
             map=sorted_.node_map(),
-            n_threads=resolve_n_threads(n_threads),
+            n_threads=thread_count(),
         )
     if found is None:
         return None
@@ -411,7 +388,6 @@ def _by_band(
     folds: Queries,
     alphas: Vector,
     largest: float,
-    n_threads: int | None,
 ) -> Vector | None:
     """Return the scores from the band form, or None if eigenvectors are needed.
 
@@ -432,17 +408,16 @@ def _by_band(
         points = np.zeros((len(beside), len(pivots)))
         if len(beside):
             points[:] = data.features(beside)
-            apply_half_laplacian(problem, points, axis=1, n_threads=n_threads)
+            apply_half_laplacian(problem, points, axis=1)
         bounds = np.cumsum([0, *map(len, known)], dtype=np.int64)
         found = band.form.hold_out(alphas, band.target, parts, points, bounds)
         if found is None:
             return None
         differences[rows] = band.target[rows, None] - found[0].T
         levels[beside] = found[1].T
-    apply_half_laplacian(problem, differences, adjoint=True, n_threads=n_threads)
-    threads = resolve_n_threads(n_threads)
+    apply_half_laplacian(problem, differences, adjoint=True)
     _core.solve_laplacian(
-        problem, differences, levels[is_pivot], largest=largest, n_threads=threads
+        problem, differences, levels[is_pivot], largest=largest, n_threads=thread_count()
     )
     return np.ascontiguousarray(differences.T)
 
@@ -453,7 +428,6 @@ def leave_query_out(
     ridge: RidgePath,
     alphas: Vector,
     statistics: Callable[[], Statistics],
-    n_threads: int | None = None,
 ) -> Vector:
     """Return the scores of every row by the model fitted without its query, (n_alphas, n_rows).
 
@@ -470,25 +444,24 @@ def leave_query_out(
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     statistics : callable
         Returns the statistics of all rows. Only refits, and sums of groups, need them.
-    n_threads : int or None
     """
     if settings.joins_all_rows:
         scores = np.empty((len(alphas), len(data.y)))
         tests = data.rows_held_together()
-        for test, coefs in refits(data, statistics(), ridge, alphas, tests, n_threads):
-            scores[:, test] = data.scores(test, coefs, n_threads)
+        for test, coefs in refits(data, statistics(), ridge, alphas, tests):
+            scores[:, test] = data.scores(test, coefs)
         return scores
     if not ridge.is_dual and is_held_out_by_sums(data, settings, len(alphas)):
-        scores, held = _by_sums(data, ridge.eigen, alphas, statistics(), n_threads)
+        scores, held = _by_sums(data, ridge.eigen, alphas, statistics())
     else:
-        scores, held = lists_out(data, settings, ridge, data.held_together, alphas, n_threads)
+        scores, held = lists_out(data, settings, ridge, data.held_together, alphas)
     # Where a query holds nearly all of a large direction, what is left has lost its digits. A
     # direction that is not the largest has lost some to that one before.
     held = np.sqrt(held * ridge.largest)
     if not ridge.is_dual and held.max() > LARGEST_HELD * alphas[-1]:
         limit = LARGEST_HELD * alphas[-1]
         units = [(rows, rows) for rows in data.rows_held_together() if held[rows[0]] > limit]
-        refit(data, settings, ridge.factor, alphas, units, held, scores, n_threads)
+        refit(data, settings, ridge.factor, alphas, units, held, scores)
     return scores
 
 
@@ -498,7 +471,6 @@ def leave_row_out(
     ridge: RidgePath,
     alphas: Vector,
     statistics: Callable[[], Statistics],
-    n_threads: int | None = None,
 ) -> Vector:
     """Return the scores of every row of one query by the model fitted without the row.
 
@@ -513,35 +485,30 @@ def leave_row_out(
         regression = RowRegression.of(data, settings, ridge)
         units = regression.units(rows, np.arange(len(rows) + 1))
         units = (own._replace(levels=0.0) for own in units)
-        scores, _ = hold_out(regression.eigen, alphas, units, len(rows), n_threads)
+        scores, _ = hold_out(regression.eigen, alphas, units, len(rows))
         if settings.pairs is not None and data.offset is not None:
             known = factors_without(data, settings, v) > 0
             others = v @ data.offset - v * data.offset
             scores -= np.divide(others, v.sum() - v, out=np.zeros(len(rows)), where=known)
         return scores
     scores, features = np.empty((len(alphas), len(rows))), data.features()
-    for test, coefs in refits(data, statistics(), ridge, alphas, rows[:, None], n_threads):
+    for test, coefs in refits(data, statistics(), ridge, alphas, rows[:, None]):
         others = np.where(rows == test, 0.0, v)
         share = others / others.sum() if others.sum() > 0 else others
         origin = coefs @ (share @ features)
         if data.offset is not None:
             origin += share @ data.offset
-        scores[:, test] = score_features(data.features(test), coefs, n_threads) - origin[:, None]
+        scores[:, test] = score_features(data.features(test), coefs) - origin[:, None]
     return scores
 
 
 def refits(
-    data: RankingData,
-    total: Statistics,
-    ridge: RidgePath,
-    alphas: Vector,
-    tests: Iterable[Rows],
-    n_threads: int | None,
+    data: RankingData, total: Statistics, ridge: RidgePath, alphas: Vector, tests: Iterable[Rows]
 ) -> Iterator[tuple[Rows, Vector]]:
     """Yield each of some parts of the rows, and the models of all other rows."""
     rows = np.arange(len(data.y))
     for test in tests:
-        rest = total.without(data, np.setdiff1d(rows, test), test, n_threads)
+        rest = total.without(data, np.setdiff1d(rows, test), test)
         yield test, rest.path_at(ridge.factor).coef(alphas)
 
 
@@ -553,7 +520,6 @@ def refit(
     units: list[tuple[Rows, Rows]],
     held: Vector,
     scores: Vector,
-    n_threads: int | None,
 ) -> None:
     """Write the scores of units that hold the largest directions, by models without their rows.
 
@@ -567,47 +533,47 @@ def refit(
         return
     some = np.unique(np.concatenate([rows for rows, _ in units]))
     others = np.setdiff1d(np.arange(len(data.y)), some)
-    rest = PairSums(settings, n_threads=n_threads)
+    rest = PairSums(settings)
     if len(others):
-        rest = rest.with_rows(data.take(others), n_threads, may_vanish=True)
+        rest = rest.with_rows(data.take(others), may_vanish=True)
     for rows, at in units:
         sums, more = rest, np.setdiff1d(some, rows)
         if len(more):
-            sums = rest.with_rows(data.take(more), n_threads, may_vanish=True)
+            sums = rest.with_rows(data.take(more), may_vanish=True)
         lost = alphas * LARGEST_HELD < held[at[0]]
         coefs = np.array([sums.solve_at(alpha, factor) for alpha in alphas[lost].tolist()])
-        scores[np.ix_(lost, at)] = data.scores(rows, coefs, n_threads)
+        scores[np.ix_(lost, at)] = data.scores(rows, coefs)
 
 
 def _by_sums(
-    data: RankingData, eigen: EigenPath, alphas: Vector, total: Statistics, n_threads: int | None
+    data: RankingData, eigen: EigenPath, alphas: Vector, total: Statistics
 ) -> tuple[Vector, Vector]:
     """Return `folds_out` of groups, whose statistics are subtracted from those of all rows."""
     assert isinstance(total, PairSums)
     scores, held = np.empty((len(alphas), len(data.y))), np.empty(len(data.y))
     groups = list(map(as_slice, data.rows_held_together()))
     for some in blocks(len(groups), max(1, BYTES_AT_ONCE // (8 * data.n_features**2))):
-        coefs, of_groups = models_without(eigen, alphas, total.parts[some], n_threads)
+        coefs, of_groups = models_without(eigen, alphas, total.parts[some])
         for rows, coef, eigenvalue in zip(groups[some], coefs, of_groups, strict=True):
-            held[rows], scores[:, rows] = eigenvalue, data.scores(rows, coef, n_threads)
+            held[rows], scores[:, rows] = eigenvalue, data.scores(rows, coef)
     return scores, held
 
 
 def models_without(
-    path: EigenPath, alphas: Vector, sums: Sequence[PairSums], n_threads: int | None = 1
+    path: EigenPath, alphas: Vector, sums: Sequence[PairSums]
 ) -> tuple[Vector, Vector]:
     """Return the models without groups of these sums, (n_groups, n_alphas, n_features).
 
     Beside them stands the largest eigenvalue of a direction of which each group has all but 1e-4.
     """
-    rank, threads = len(path.eigenvalues), resolve_n_threads(n_threads)
+    rank = len(path.eigenvalues)
     turned = np.empty((len(sums), rank + 1, rank + 1))
     with single_threaded_blas:
         for own, one in zip(turned, sums, strict=True):
             own[:rank, :rank] = path.basis.T @ one.G @ path.basis
             own[:rank, rank] = path.basis.T @ one.g
         models, held = _core.hold_out_sums(
-            path.eigenvalues, path.projection, alphas, turned, threads
+            path.eigenvalues, path.projection, alphas, turned, thread_count()
         )
         return models @ path.basis.T, held
 
@@ -638,12 +604,7 @@ def folds_of(splits: Splits) -> Queries:
 
 
 def fold_scores(
-    data: RankingData,
-    settings: PairSettings,
-    ridge: RidgePath,
-    splits: Splits,
-    alphas: Vector,
-    n_threads: int | None = None,
+    data: RankingData, settings: PairSettings, ridge: RidgePath, splits: Splits, alphas: Vector
 ) -> list[Vector]:
     """Return the scores of every fold by the models of all other rows, (n_alphas, n_test_rows).
 
@@ -658,16 +619,12 @@ def fold_scores(
     """
     for number, (train, _) in enumerate(splits):
         data.require_training_pairs(settings, number, train)
-    scores, _ = folds_out(data, settings, ridge, folds_of(splits), alphas, n_threads)
+    scores, _ = folds_out(data, settings, ridge, folds_of(splits), alphas)
     return [scores[:, test] for _, test in splits]
 
 
 def split_scores(
-    data: RankingData,
-    total: Statistics,
-    splits: Splits,
-    coefs_of: Callable[[Any], Vector],
-    n_threads: int | None = None,
+    data: RankingData, total: Statistics, splits: Splits, coefs_of: Callable[[Any], Vector]
 ) -> list[Vector]:
     """Return the scores of every split's test rows by models of its training rows.
 
@@ -687,27 +644,22 @@ def split_scores(
         and data.group_of is not None
         and have_sums(data, total.settings)
     ):
-        rests: Iterator[Statistics] = _rests_of_groups(data, total, splits, n_threads)
+        rests: Iterator[Statistics] = _rests_of_groups(data, total, splits)
     else:
-        rests = _rests(data, total, splits, n_threads)
+        rests = _rests(data, total, splits)
     return [
-        data.scores(test, coefs_of(rest), n_threads)
-        for (_, test), rest in zip(splits, rests, strict=True)
+        data.scores(test, coefs_of(rest)) for (_, test), rest in zip(splits, rests, strict=True)
     ]
 
 
-def _rests(
-    data: RankingData, total: Statistics, splits: Splits, n_threads: int | None
-) -> Iterator[Statistics]:
+def _rests(data: RankingData, total: Statistics, splits: Splits) -> Iterator[Statistics]:
     """Yield the statistics of the training rows of every split."""
     for number, (train, test) in enumerate(splits):
         data.require_training_pairs(total.settings, number, train)
-        yield total.without(data, train, test, n_threads)
+        yield total.without(data, train, test)
 
 
-def _rests_of_groups(
-    data: RankingData, total: PairSums, splits: GroupSplits, n_threads: int | None
-) -> Iterator[PairSums]:
+def _rests_of_groups(data: RankingData, total: PairSums, splits: GroupSplits) -> Iterator[PairSums]:
     """Yield the statistics of the training groups of every split; those of a group are made once.
 
     What is left is a difference where it keeps its digits, and otherwise a sum.
@@ -718,7 +670,7 @@ def _rests_of_groups(
     for number, train in enumerate(splits.trains):
         if not np.isin(train, with_pairs).any():
             raise no_training_pairs(number)
-    made = total.parts or PairSums.of_groups(data, settings, n_threads).parts
+    made = total.parts or PairSums.of_groups(data, settings).parts
     parts = dict(zip(present.tolist(), made, strict=True))
     for train, test in zip(splits.trains, splits.tests, strict=True):
         rest = None

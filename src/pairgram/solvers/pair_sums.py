@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import thread_count
 from pairgram._support.row_warnings import warn_of_lost_digits, warn_of_narrow_columns
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
@@ -89,8 +89,6 @@ class PairSums:
     varying : ndarray of shape (n_features,), int64, or None
         The number of queries, and of comparisons, in which each feature varies. None
         if it is not known.
-    n_threads : int or None
-        How many threads a solution takes.
     parts : tuple of PairSums
         The sums of groups of which these are the sum, where they will be held out; else empty.
     degrees : float or None
@@ -116,7 +114,6 @@ class PairSums:
     sums_weight: float = 0.0
     mean: Mean | None = None
     varying: Rows | None = None
-    n_threads: int | None = None
     parts: tuple[PairSums, ...] = ()
     degrees: float | None = None
     query_weight: float | None = 1.0
@@ -129,27 +126,21 @@ class PairSums:
         cls,
         data: RankingData,
         settings: PairSettings,
-        n_threads: int | None = None,
         *,
         counts: bool = False,
         may_vanish: bool = False,
     ) -> PairSums:
         """Return the sums of checked rows; see `with_rows`."""
-        empty = cls(settings, n_threads=n_threads)
-        return empty.with_rows(data, n_threads, counts=counts, may_vanish=may_vanish)
+        empty = cls(settings)
+        return empty.with_rows(data, counts=counts, may_vanish=may_vanish)
 
     @classmethod
     def of_groups(
-        cls,
-        data: RankingData,
-        settings: PairSettings,
-        n_threads: int | None = None,
-        *,
-        counts: bool = False,
+        cls, data: RankingData, settings: PairSettings, *, counts: bool = False
     ) -> PairSums:
         """Return the sums of checked rows, which are made group by group and keep their `parts`."""
         parts = [
-            cls.of(part, settings, n_threads, counts=counts, may_vanish=True)
+            cls.of(part, settings, counts=counts, may_vanish=True)
             for _, part in data.parts_held_together()
         ]
         return replace(reduce(add, parts), parts=tuple(parts))
@@ -253,7 +244,7 @@ class PairSums:
 
         Features of very different sizes lose no digits here, as they do in the path.
         """
-        return solve_ridge(*self._equations(), float(alpha), factor, self.n_threads)
+        return solve_ridge(*self._equations(), float(alpha), factor)
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
@@ -262,7 +253,7 @@ class PairSums:
     def path_at(self, factor: Vector | None, *, basis: bool = False) -> RidgePath:
         """Return the path for a given scaling of the features."""
         G, g = self._equations()
-        return RidgePath.of(G, g, factor, self.n_threads, basis=basis)
+        return RidgePath.of(G, g, factor, basis=basis)
 
     def warn_of_digits(self, left: float) -> None:
         """Warn if what a model leaves of yᵀLy has fewer than two digits."""
@@ -305,9 +296,7 @@ class PairSums:
         G = self.sums[:-1, :-1]  # without their factor, which their weight has not
         return ColumnSums(G.diagonal().copy(), G @ coef, self.weight, coef.copy())
 
-    def without(
-        self, data: RankingData, train: Rows, test: Rows, n_threads: int | None
-    ) -> PairSums:
+    def without(self, data: RankingData, train: Rows, test: Rows) -> PairSums:
         """Return the sums of the training rows of `data`; these are those of all its rows.
 
         The test rows are subtracted if they are all the other rows and no digits are lost.
@@ -318,10 +307,10 @@ class PairSums:
             and (np.bincount(np.concatenate((train, test)), minlength=n_rows) == 1).all()
         )
         if complement and len(test) < len(train) and _is_subtractable(data, settings, test):
-            rest = self.less(PairSums.of(data.take(test), settings, n_threads, may_vanish=True))
+            rest = self.less(PairSums.of(data.take(test), settings, may_vanish=True))
             if rest is not None:
                 return rest
-        return PairSums.of(data.take(train), settings, n_threads, may_vanish=True)
+        return PairSums.of(data.take(train), settings, may_vanish=True)
 
     def less(self, part: PairSums) -> PairSums | None:
         """Return the sums without those of a part of the rows, or None if digits would be lost."""
@@ -344,12 +333,7 @@ class PairSums:
         return self.feature_map
 
     def with_rows(
-        self,
-        data: RankingData,
-        n_threads: int | None,
-        *,
-        counts: bool = False,
-        may_vanish: bool = False,
+        self, data: RankingData, *, counts: bool = False, may_vanish: bool = False
     ) -> PairSums:
         """Return the sums with those of checked rows.
 
@@ -360,7 +344,7 @@ class PairSums:
             fitted = self.fitted_map(data.X, self.names) if self.sums is None else self.feature_map
             data = replace(data, feature_map=fitted)
         if data.preferences is not None:
-            return self._with_comparisons(data, n_threads)
+            return self._with_comparisons(data)
         n_features = data.n_features
         if self.sums is not None and n_features != len(self.sums) - 1:
             raise ValueError(f"X must have {len(self.sums) - 1} features, got {n_features}")
@@ -376,9 +360,7 @@ class PairSums:
             known = np.unique(data.query_weights[data.query_weights > 0])
             query_weight = float(known[0]) if len(known) == 1 else None
         varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
-        sums, sums_weight = sums_of(
-            data, settings, n_threads, varying=varying, may_vanish=may_vanish
-        )
+        sums, sums_weight = sums_of(data, settings, varying=varying, may_vanish=may_vanish)
         is_float32 = data.X.dtype == np.float32 and data.dtype == np.float32
         added = PairSums(
             self.settings,
@@ -390,7 +372,6 @@ class PairSums:
             sums_weight,
             mean,
             None if varying is None else varying[:-1],
-            self.n_threads,
             degrees=degrees_of(data, settings) if counts else None,
             query_weight=query_weight,
             fill=self.fill,
@@ -406,11 +387,11 @@ class PairSums:
             raise ValueError("X or y too large: the weighted sum of squared differences overflows")
         return merged
 
-    def _with_comparisons(self, data: RankingData, n_threads: int | None) -> PairSums:
+    def _with_comparisons(self, data: RankingData) -> PairSums:
         """Return the sums with those of comparisons, which are pairs too, but of no query."""
         require_default(self.settings)
         differences = compared(data, data.features())
-        sums = PairSums.of(differences, PairSettings(None), n_threads, counts=True)
+        sums = PairSums.of(differences, PairSettings(None), counts=True)
         assert data.preferences is not None
         added = replace(
             sums,
@@ -420,7 +401,6 @@ class PairSums:
             names=self.names,
             n_queries=0,
             sums_weight=2 * sums.sums_weight,
-            n_threads=self.n_threads,
             fill=self.fill,
         )
         return added if self.sums is None else self + added
@@ -577,7 +557,7 @@ class PairSums:
         share = np.where(self.largest > 0, self.largest, 1.0) ** -0.5
         scaled = share[:, None] * sums * share
         scaled[np.diag_indices_from(scaled)] += len(sums) * self.least_left
-        if _core.cholesky(scaled, resolve_n_threads(self.n_threads)) < len(scaled):
+        if _core.cholesky(scaled, thread_count()) < len(scaled):
             raise ValueError(
                 "cannot subtract: squares that are left add up to less than 0: what is subtracted "
                 "must be rows that were added, with the weights and labels that they had, and the "

@@ -59,9 +59,6 @@ class Pairgram:
     feature_map : transformer or None, default=None
         A map such as `RandomNodes`. The statistics are those of the features that it makes; the
         features are not stored. A map that is not fitted yet is fitted to the first rows.
-    n_threads : int or None, default=None
-        Number of threads. None takes the CPUs that the process may use, but at most
-        ``OMP_NUM_THREADS``.
     missing : "zero", array-like of shape (n_columns,) or None, default=None
         What takes the place of missing values, which are NaN, in every update: 0, or the values
         themselves, one for each column of X. Means and medians would differ from shard to shard,
@@ -173,28 +170,21 @@ class Pairgram:
         weighting: Weighting = "pairs",
         target: Target = "label",
         feature_map: Transformer | None = None,
-        n_threads: int | None = None,
         missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
     ) -> None:
         if ids is not None:
             check_text("ids", ids, ("check",))
-        self.n_threads = n_threads
         settings = PairSettings(pairs, scope, weighting, target)
         own = copy.deepcopy(feature_map)  # its owner may fit it again
         self._total = PairSums(settings, own, fill=fixed_fill(missing))
         self._ids = QueryIds(None if ids is None else IdSet())
 
     @classmethod
-    def _of(
-        cls,
-        total: PairSums,
-        n_threads: int | None,
-        ids: QueryIds | None = None,
-    ) -> Self:
+    def _of(cls, total: PairSums, ids: QueryIds | None = None) -> Self:
         """Return the statistics with these sums. Without `ids`, none are remembered."""
         self = cls.__new__(cls)
-        self.n_threads, self._total = n_threads, total
+        self._total = total
         self._ids = QueryIds() if ids is None else ids
         return self
 
@@ -214,7 +204,6 @@ class Pairgram:
         weighting: Weighting = "pairs",
         target: Target = "label",
         feature_map: Transformer | None = None,
-        n_threads: int | None = None,
         missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
     ) -> Self:
@@ -228,7 +217,6 @@ class Pairgram:
             weighting=weighting,
             target=target,
             feature_map=feature_map,
-            n_threads=n_threads,
             missing=missing,
             ids=ids,
         )
@@ -309,7 +297,7 @@ class Pairgram:
         ids = self._ids_with(data)
         with naming_not_finite(names):
             started = replace(before, names=names, fill=fill)
-            total = started.with_rows(data, self.n_threads, counts=True)
+            total = started.with_rows(data, counts=True)
         warn_of_end(ids, self._ids)
         return self._take(before, total, ids)
 
@@ -371,7 +359,7 @@ class Pairgram:
         ids = QueryIds(None if self.ids is None else IdSet())
         empty = PairSums(self.settings, self.feature_map, fill=before.fill)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        part = self._of(empty, self.n_threads, ids)
+        part = self._of(empty, ids)
         part.update(X, y, qid=qid, **weights, propensity=propensity)
         left = self - factor * part
         return self._take(before, left._total, left._ids)
@@ -405,7 +393,6 @@ class Pairgram:
             feature_map = self._total.fitted_map(rows, table.feature_names)
         empty = self._of(
             PairSums(self.settings, feature_map, table.feature_names, fill=fill),
-            self.n_threads,
             QueryIds(None if self.ids is None else IdSet()),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
@@ -590,7 +577,7 @@ class Pairgram:
         ids = self._ids
         if factor == 0 and ids.hashes is not None:
             ids = QueryIds(IdSet())
-        return self._of(factor * self._total, self.n_threads, ids)
+        return self._of(factor * self._total, ids)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # NumPy's numbers and arrays leave the multiplication to `__rmul__`
@@ -607,7 +594,7 @@ class Pairgram:
         join = self._ids.union if sign > 0 else self._ids.without
         ids = join(other._ids, self.n_queries, other.n_queries)
         total = mine + theirs if sign > 0 else mine - theirs
-        return self._of(total, self.n_threads, ids)
+        return self._of(total, ids)
 
     def solve(
         self,
@@ -654,7 +641,7 @@ class Pairgram:
             return self._total.constrained_path(constraints, one, scale=scale)[1][0]
         G, g, origin = self._from(prior)
         factor = self._total.scale_factors() if scale else None
-        return origin + solve_ridge(G, g, float(alpha), factor, self.n_threads)
+        return origin + solve_ridge(G, g, float(alpha), factor)
 
     def _from(self, prior: ArrayLike | None) -> tuple[Vector, Vector, Vector | float]:
         """Return (G, g − G w₀, w₀) for the weights w₀ to start from, or for 0."""
@@ -698,7 +685,7 @@ class Pairgram:
             check_alphas(alphas)
         G, g, origin = self._from(prior)
         factor = self._total.scale_factors() if scale else None
-        ridge = RidgePath.of(G, g, factor, self.n_threads)
+        ridge = RidgePath.of(G, g, factor)
         reaches = alphas is not None and ridge.band is None and ridge.eigen.narrowest > 0
         if not reaches:
             self._total.warn_of_narrow_columns(scale)
@@ -708,7 +695,7 @@ class Pairgram:
 
     def default_alphas(self, *, scale: bool = False) -> Vector:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""
-        total = replace(self._total, n_threads=self.n_threads)
+        total = replace(self._total)
         return total.decompose(scale=scale).default_alphas()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -833,7 +820,7 @@ class Pairgram:
         )
         hashes = arrays.get("ids", np.empty(0, np.uint64))
         ids = QueryIds(None if state["ids"] is None else IdSet.of(hashes))
-        self = cls._of(total, None, ids)
+        self = cls._of(total, ids)
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
                 raise ValueError(f"{name}: the sums overflow with the weight of the rows")
@@ -861,10 +848,10 @@ def _checked_factor(factor: object) -> float:
 
 def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
-    data = data_of_block(pattern, rows, empty.n_threads)
+    data = data_of_block(pattern, rows)
     ids = empty._ids_with(data)
-    total = empty._total.with_rows(data, empty.n_threads, counts=True)
-    return empty._of(total, empty.n_threads, ids)
+    total = empty._total.with_rows(data, counts=True)
+    return empty._of(total, ids)
 
 
 def _joined(first: Pairgram, second: Pairgram) -> Pairgram:

@@ -157,13 +157,13 @@ class LevelPairs:
         n_levels = int(np.count_nonzero(self.pair_weights.any(axis=1)))
         return n_levels if n_levels > 1 else 0
 
-    def sums(self, data: RankingData, n_threads: int | None) -> LevelSums:
+    def sums(self, data: RankingData) -> LevelSums:
         """Return the statistics of some rows."""
         numbers = self._numbers(data.y)
         queries = Queries.make(len(numbers), qid=numbers)
         assert queries.ids is not None
         labelled = replace(data, queries=queries, query_weights=self.degrees[queries.ids])
-        sums, _ = sums_of(labelled, self.within, n_threads)
+        sums, _ = sums_of(labelled, self.within)
         n_levels = len(self.levels)
         targets = data.target(self.within)
         origin = np.append(dense(data.features(slice(0, 1))), targets[0]).astype(np.float64)
@@ -242,11 +242,9 @@ class Totals(NamedTuple):
     n_with_pairs: int
 
     @classmethod
-    def of(
-        cls, data: RankingData, settings: PairSettings, counts: bool, n_threads: int | None
-    ) -> Totals:
+    def of(cls, data: RankingData, settings: PairSettings, counts: bool) -> Totals:
         """Return the statistics of some rows."""
-        gram = replace(PairSums.of(data, settings, n_threads, counts=counts), feature_map=None)
+        gram = replace(PairSums.of(data, settings, counts=counts), feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
         return cls(gram, spread_of(data, settings), int(counted.sum()))
@@ -289,7 +287,6 @@ def statistics_of(
     settings: Sequence[PairSettings],
     counts: bool,
     folds: Folds | None,
-    n_threads: int | None,
 ) -> dict[Key, Totals]:
     """Return the statistics of a table, which is read once.
 
@@ -305,7 +302,7 @@ def statistics_of(
     whole |= any(reader.reads_lists for reader in readers)
     survey = table.survey()
     levels = tuple(LevelPairs.of(one, survey) for one in distinct)
-    block = partial(_statistics, tuple(readers), distinct, levels, counts, folds, n_threads)
+    block = partial(_statistics, tuple(readers), distinct, levels, counts, folds)
     found = table.reduce(Task(block, join_by_key, needs_queries=whole))
     totals = {}
     for (number, at, fold), one in found.items():
@@ -323,7 +320,6 @@ def _statistics(
     levels: tuple[LevelPairs | None, ...],
     counts: bool,
     folds: Folds | None,
-    n_threads: int | None,
     rows: TableRows,
 ) -> Found:
     """Return the statistics of some rows of whole queries, for every reader and fold."""
@@ -332,9 +328,7 @@ def _statistics(
         for fold, data in parts_of(reader.data(rows), rows, folds):
             for at, (one, pairs) in enumerate(zip(settings, levels, strict=True)):
                 found[number, at, fold] = (
-                    Totals.of(data, one, counts, n_threads)
-                    if pairs is None
-                    else pairs.sums(data, n_threads)
+                    Totals.of(data, one, counts) if pairs is None else pairs.sums(data)
                 )
     return found
 
@@ -422,15 +416,15 @@ def _left_out_scores(
     settings: PairSettings, ridge: RidgePath, ties: PathTies, judge: Judge, _: int
 ) -> Vector:
     """Return the scores of the rows of a judge by models without their queries."""
-    data, threads = judge.data, judge.n_threads
-    found = lists_out(data, settings, ridge, data.held_together, ties.alphas, threads)[0]
-    return ties.join(judge.shared(found), data.queries, threads)
+    data = judge.data
+    found = lists_out(data, settings, ridge, data.held_together, ties.alphas)[0]
+    return ties.join(judge.shared(found), data.queries)
 
 
 def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: int) -> Vector:
     """Return the scores of the rows of a judge by models without their fold."""
     scores = linear_scores(coefs, judge, fold)
-    return ties.join(scores, judge.data.queries, judge.n_threads)
+    return ties.join(scores, judge.data.queries)
 
 
 def _rests(parts: dict[int, Totals], folds: Folds, settings: PairSettings) -> list[PairSums]:

@@ -12,7 +12,7 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import thread_count
 from pairgram._support.rates import seconds_of
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
@@ -147,7 +147,7 @@ class PathTies:
         differences[:, tied] = close
         return differences[self.n_added :]
 
-    def join(self, scores: Vector, queries: Queries, n_threads: int | None) -> Vector:
+    def join(self, scores: Vector, queries: Queries) -> Vector:
         """Return the scores at the requested ridges, (n_alphas, n_rows); ties get equal scores.
 
         Parameters
@@ -156,7 +156,6 @@ class PathTies:
             The scores at all ridges. They are changed in place.
         queries : Queries
             The queries of the held-out rows.
-        n_threads : int or None
         """
         scores = np.ascontiguousarray(scores)
         _core.join_ties(
@@ -166,7 +165,7 @@ class PathTies:
             self._ratios,
             self.spread,
             self.rounding,
-            resolve_n_threads(n_threads),
+            thread_count(),
         )
         return scores[self.n_added :]
 
@@ -287,7 +286,7 @@ class HoldOut(PathJudge):
         Without `given`, there is a grid of ridges that depends on the data.
         """
         data, judge = coordinates.data, self.judge
-        total = coordinates.statistics(settings, self.n_threads)
+        total = coordinates.statistics(settings)
         alphas, solved = coordinates.constrained(total, given, scale)
 
         def coefs_of(rest: Statistics) -> Vector:
@@ -297,7 +296,7 @@ class HoldOut(PathJudge):
             scores = judge.validation_scores(solved)
         else:
             assert judge.splits is not None
-            scores = np.hstack(split_scores(data, total, judge.splits, coefs_of, self.n_threads))
+            scores = np.hstack(split_scores(data, total, judge.splits, coefs_of))
         return alphas, solved, judge.judge(judge.shared(scores))
 
     def judge_steps(
@@ -312,7 +311,7 @@ class HoldOut(PathJudge):
         splits, parts = judge.splits or (), [data, *map(data.counting, judge.counts())]
         alphas, solved, scores, left = given, np.empty(0), [], coordinates.most_products
         for group in blocks(len(parts), systems_at_once(data)):
-            systems = Systems(parts[group], settings, self.n_threads, left)
+            systems = Systems(parts[group], settings, left)
             if alphas is None:
                 largest = systems.largest_eigenvalue(scale=scale)
                 alphas = default_alphas(largest or 1.0, data.offset is not None)
@@ -324,8 +323,7 @@ class HoldOut(PathJudge):
                 solved, found = found[0], found[1:]
             tests = splits[max(group.start - 1, 0) : group.stop - 1]
             scores += [
-                data.scores(test, coefs, self.n_threads)
-                for (_, test), coefs in zip(tests, found, strict=True)
+                data.scores(test, coefs) for (_, test), coefs in zip(tests, found, strict=True)
             ]
         assert alphas is not None
         if judge.validation is not None:
@@ -351,22 +349,22 @@ class HeldOutRows(HoldOut):
         if scores is None:
             scores = self._scores(models, ties.alphas)
         queries = self.judge.scored.queries
-        return self.judge.judge(ties.join(self.judge.shared(scores), queries, self.n_threads))
+        return self.judge.judge(ties.join(self.judge.shared(scores), queries))
 
     def _scores(self, models: RidgeModels, alphas: Vector) -> Vector:
         """Return the scores of the held-out rows, (n_alphas, n_held_out_rows)."""
-        data, threads = self.data, self.n_threads
+        data = self.data
         settings, ridge = models.settings, models.ridge
         if self.judge.validation is not None:
             return self.judge.validation_scores(models.coefs(ridge.coef(alphas)))
         if self.judge.splits is not None:
-            parts = fold_scores(data, settings, ridge, self.judge.splits, alphas, threads)
+            parts = fold_scores(data, settings, ridge, self.judge.splits, alphas)
             return np.hstack(parts)
         if data.is_single_query:
-            return leave_row_out(data, settings, ridge, alphas, models.statistics, threads)
+            return leave_row_out(data, settings, ridge, alphas, models.statistics)
         if ridge.is_dual and _of_all_rows(settings):
-            return folds_out(data, settings, ridge, data.held_together, alphas, threads)[0]
-        return leave_query_out(data, settings, ridge, alphas, models.statistics, threads)
+            return folds_out(data, settings, ridge, data.held_together, alphas)[0]
+        return leave_query_out(data, settings, ridge, alphas, models.statistics)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,10 +390,10 @@ class HeldOutComparisons(HoldOut):
 
         Every comparison stands in the unit of its winner and in that of its loser.
         """
-        data, settings, ridge, threads = self.data, models.settings, models.ridge, self.n_threads
+        data, settings, ridge = self.data, models.settings, models.ridge
         assert isinstance(data, ComparedRows)
         if self.judge.way == BY_GROUP:
-            scores = leave_query_out(data, settings, ridge, alphas, models.statistics, threads)
+            scores = leave_query_out(data, settings, ridge, alphas, models.statistics)
             for some in blocks(len(data.y), max(1, BLOCK_SCORES // len(scores))):
                 yield np.arange(some.start, some.stop), scores[:, some]
             return
@@ -403,13 +401,13 @@ class HeldOutComparisons(HoldOut):
         for own in units_of_items(data, settings, ridge.eigen, one_by_one):
             rows = np.asarray(own.rows)
             here = [own._replace(rows=slice(None))]
-            scores, held = hold_out(ridge.eigen, alphas, here, len(rows), threads)
+            scores, held = hold_out(ridge.eigen, alphas, here, len(rows))
             # A direction of one comparison is not refitted: there may be as many as directions.
             if not one_by_one:
                 places = np.split(np.arange(len(rows)), own.offsets[1:-1])
                 limit = LARGEST_HELD * alphas[-1]
                 items = [(rows[at], at) for at in places if len(at) and held[at[0]] > limit]
-                refit(data, settings, ridge.factor, alphas, items, held, scores, threads)
+                refit(data, settings, ridge.factor, alphas, items, held, scores)
             yield rows, scores
 
 
@@ -436,7 +434,7 @@ class LeavePairOut(PathJudge):
         return self.accuracy
 
     @classmethod
-    def make(cls, data: RankingData, scoring: Scoring, n_threads: int | None) -> LeavePairOut:
+    def make(cls, data: RankingData, scoring: Scoring) -> LeavePairOut:
         """Check the scoring, and find rows with equal values.
 
         Raises
@@ -451,8 +449,8 @@ class LeavePairOut(PathJudge):
                 f"'pairwise_accuracy', got {metric.name!r}"
             )
         rows, one = np.arange(len(data.y)), np.zeros(len(data.y), np.int64)
-        first_equal = first_equal_rows(data.X, rows, one, [], n_threads)
-        return cls(data, n_threads, metric, rows if first_equal is None else first_equal)
+        first_equal = first_equal_rows(data.X, rows, one, [])
+        return cls(data, metric, rows if first_equal is None else first_equal)
 
     def of(self, data: RankingData) -> LeavePairOut:
         """Return the same with another feature map."""
@@ -548,7 +546,7 @@ class LeavePairOut(PathJudge):
         higher = data.y[counted, None] > data.y[counted]
         if self._is_refitted(settings):
             pairs = counted[np.argwhere(higher)]
-            rests = refits(data, models.statistics(), ridge, alphas, pairs, self.n_threads)
+            rests = refits(data, models.statistics(), ridge, alphas, pairs)
             for pair, coefs in rests:
                 scores = coefs @ np.asarray(data.features(pair)).T
                 yield pair[:1], pair[1:], scores[:, :1] - scores[:, 1:]
@@ -569,7 +567,7 @@ class LeavePairOut(PathJudge):
             pairs = np.column_stack([i, j]).ravel()
             for own in regression.units(pairs, np.arange(0, len(pairs) + 1, 2), z):
                 both, here = np.asarray(own.rows), [own._replace(rows=slice(None))]
-                scores, _ = hold_out(regression.eigen, alphas, here, len(both), self.n_threads)
+                scores, _ = hold_out(regression.eigen, alphas, here, len(both))
                 yield both[::2], both[1::2], scores[:, ::2] - scores[:, 1::2]
 
 

@@ -33,7 +33,6 @@ def posterior_of(
     coef: Vector,
     *,
     kernel: bool,
-    n_threads: int | None,
 ) -> Posterior:
     """Return the posterior of a model that was fitted to rows.
 
@@ -50,7 +49,6 @@ def posterior_of(
         The coefficients, without those of a prior.
     kernel : bool
         Whether the ridge is on the norm in the space of a kernel.
-    n_threads : int or None
 
     Raises
     ------
@@ -62,24 +60,24 @@ def posterior_of(
     """
     _refuse(coordinates, settings, alpha)
     if given is None:
-        total = coordinates.statistics(settings, n_threads)
+        total = coordinates.statistics(settings)
         assert isinstance(total, PairSums)
         found = posterior_of_sums(total, alpha, scale=scale)
         return replace(found, root=triangular(coordinates.coefs(found.root)))
     rows, is_dual = coordinates.data, coordinates.name == "dual"
     order = len(rows.y) if coordinates.form == "dual" else rows.n_features
     require(f"the covariance of {order} unknowns", 32.0 * order**2, "take fewer features or rows")
-    total = coordinates.statistics(settings, n_threads)
+    total = coordinates.statistics(settings)
     factor = total.scale_factors() if scale and isinstance(total, PairSums) else None
-    fitted = given.scores(slice(None), coef[None], n_threads)[0]
+    fitted = given.scores(slice(None), coef[None])[0]
     if given.preferences is not None:
         fitted = given.preferences.differences(fitted)
-    left = _without_own_list(coordinates, settings, alpha, scale, n_threads)
+    left = _without_own_list(coordinates, settings, alpha, scale)
     labelled = rows.as_scope(settings)
     targets, problem = labelled.target(settings), labelled.problem(settings)
     # Without a held-out list the noise is that of the restricted likelihood.
     rooted = [
-        apply_half_laplacian(problem, targets - scores, n_threads=n_threads)
+        apply_half_laplacian(problem, targets - scores)
         for scores in (np.zeros(len(fitted)) if left is None else left, fitted)
     ]
     rank, weight, mean_weight = degrees_of_labels(labelled, settings)
@@ -93,7 +91,7 @@ def posterior_of(
         root = _explained_root(total.G, alpha)
     else:
         root = _root_of_inverse(total, alpha, factor)
-    mean, shares = _mean_of(given, settings, kernel, n_threads)
+    mean, shares = _mean_of(given, settings, kernel)
     return Posterior(
         triangular(coordinates.coefs(root)),
         noise,
@@ -173,11 +171,7 @@ def _refuse_settings(settings: PairSettings, alpha: float) -> None:
 
 
 def _without_own_list(
-    coordinates: Coordinates,
-    settings: PairSettings,
-    alpha: float,
-    scale: bool,
-    n_threads: int | None,
+    coordinates: Coordinates, settings: PairSettings, alpha: float, scale: bool
 ) -> Vector | None:
     """Return the scores of rows by models without their list; None where there is one list."""
     rows = coordinates.data
@@ -186,10 +180,10 @@ def _without_own_list(
         return None
     if rows.group_of is not None and len(np.unique(rows.group_of[filled])) < 2:
         return None
-    total = coordinates.statistics(settings, n_threads)
+    total = coordinates.statistics(settings)
     ridge = total.decompose(scale=scale, basis=coordinates.form == "primal")
-    statistics = partial(coordinates.statistics, settings, n_threads)
-    scores = leave_query_out(rows, settings, ridge, np.array([alpha]), statistics, n_threads)[0]
+    statistics = partial(coordinates.statistics, settings)
+    scores = leave_query_out(rows, settings, ridge, np.array([alpha]), statistics)[0]
     return scores if np.isfinite(scores).all() else None
 
 
@@ -210,9 +204,7 @@ def _explained_root(G: Vector, alpha: float) -> Vector:
     return np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T
 
 
-def _mean_of(
-    data: RankingData, settings: PairSettings, kernel: bool, n_threads: int | None
-) -> tuple[Vector, Vector]:
+def _mean_of(data: RankingData, settings: PairSettings, kernel: bool) -> tuple[Vector, Vector]:
     """Return the weighted mean of the features of the rows that count, and the shares of rows."""
     if data.preferences is not None:
         weights = data.preferences.counts(len(data.y))
@@ -221,7 +213,7 @@ def _mean_of(
         weights = np.where(counts[data.queries.index()], data.v, 0.0)
     shares, mean = weights / weights.sum(), np.zeros(data.n_features)
     if kernel:  # of which the matrix is symmetric
-        return data.scores(slice(None), shares[None], n_threads)[0], shares
+        return data.scores(slice(None), shares[None])[0], shares
     for part in blocks(len(shares), ROWS_AT_ONCE):
         mean += data.features(part).T @ shares[part]
     return mean, shares

@@ -18,8 +18,8 @@ from pairgram._support.machine import (
     TOO_LARGE_FOR_EVD,
     cached_property,
     deadline,
-    resolve_n_threads,
     single_threaded_blas,
+    thread_count,
 )
 from pairgram._support.rates import seconds_of
 from pairgram._support.row_warnings import loses_narrow, warn_of_narrow_columns
@@ -56,8 +56,6 @@ class BandForm:
     matrix : ndarray of shape (n, n), float64, C-contiguous
         Of a symmetric matrix the upper triangle is read and overwritten, with what makes Q. The
         entries below the diagonal stay, but for their scale.
-    n_threads : int or None
-        The results have the same bits for any number.
 
     Notes
     -----
@@ -65,8 +63,7 @@ class BandForm:
     system takes ``width² n`` flops for a banded Cholesky factor and 2 n² for the products with Q.
     """
 
-    def __init__(self, matrix: Vector, n_threads: int | None) -> None:
-        self._threads = resolve_n_threads(n_threads)
+    def __init__(self, matrix: Vector) -> None:
         self._diagonal = matrix.diagonal().copy()
         exponent = int(np.frexp(self._diagonal.max(initial=0.0))[1])
         self._exponent = exponent if abs(exponent) > LARGEST_POWER else 0
@@ -76,7 +73,7 @@ class BandForm:
         self._is_formed = False
         with single_threaded_blas:
             self._band, self._factors = _core.reduce_to_band(
-                matrix, band_width(len(matrix)), self._threads
+                matrix, band_width(len(matrix)), thread_count()
             )
 
     @property
@@ -114,7 +111,7 @@ class BandForm:
         """Return the solutions and the target in the basis, and the logarithms of determinants."""
         shifts = np.ascontiguousarray(alphas, np.float64) / self._scale
         rotated = self.rotate((target / self._scale)[None].copy(), transposed=True)[0]
-        solved, logs = _core.solve_band(self._band, shifts, rotated, self._threads)
+        solved, logs = _core.solve_band(self._band, shifts, rotated, thread_count())
         return solved, rotated, logs
 
     def rotate(self, rows: Vector, *, transposed: bool = False) -> Vector:
@@ -122,7 +119,7 @@ class BandForm:
         with single_threaded_blas:
             if self._is_formed:
                 return np.asarray(rows @ (self._matrix.T if transposed else self._matrix))
-            _core.apply_band_basis(self._matrix, self._factors, rows, transposed, self._threads)
+            _core.apply_band_basis(self._matrix, self._factors, rows, transposed, thread_count())
         return rows
 
     def hold_out(
@@ -164,7 +161,7 @@ class BandForm:
         """
         with single_threaded_blas:
             if not self._is_formed:
-                _core.form_band_basis(self._matrix, self._factors, self._threads)
+                _core.form_band_basis(self._matrix, self._factors, thread_count())
                 self._is_formed = True
             residuals, levels, definite = _core.hold_out_band(
                 self._band,
@@ -175,7 +172,7 @@ class BandForm:
                 np.cumsum([0, *map(len, folds)], dtype=np.int64),
                 points,
                 point_offsets,
-                self._threads,
+                thread_count(),
             )
         return (residuals, levels / self._scale) if definite else None
 
@@ -333,13 +330,7 @@ class EigenPath:
             return np.asarray(weights @ self.basis.T)
 
     def hold_out(
-        self,
-        alphas: Vector,
-        lost: Vector,
-        scored: Vector,
-        offsets: Rows,
-        scales: Vector | None,
-        n_threads: int | None,
+        self, alphas: Vector, lost: Vector, scored: Vector, offsets: Rows, scales: Vector | None
     ) -> tuple[Vector, Vector]:
         """Return the scores of rows by models without the unit of the row, and what units hold.
 
@@ -356,7 +347,6 @@ class EigenPath:
             Where the rows of each unit begin and end.
         scales : ndarray of shape (n_units,), float64, or None
             If c is 0, the scores are 0. None stands for ones.
-        n_threads : int or None
 
         Returns
         -------
@@ -364,9 +354,9 @@ class EigenPath:
             The scores, (n_alphas, n_rows); and for every unit the largest eigenvalue of a direction
             of which it has all but 1e-4, or 0.
         """
-        path, threads = (self.eigenvalues, self.projection, alphas), resolve_n_threads(n_threads)
+        path = self.eigenvalues, self.projection, alphas
         with single_threaded_blas:
-            return _core.hold_out(*path, lost, scored, offsets, scales, threads)
+            return _core.hold_out(*path, lost, scored, offsets, scales, thread_count())
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,13 +436,7 @@ class RidgePath:
 
     @classmethod
     def of(
-        cls,
-        G: Vector,
-        g: Vector,
-        factor: Vector | None = None,
-        n_threads: int | None = None,
-        *,
-        basis: bool = False,
+        cls, G: Vector, g: Vector, factor: Vector | None = None, *, basis: bool = False
     ) -> RidgePath:
         """Decompose `G`, shape (n_features, n_features), scaled by `factor`; G is overwritten.
 
@@ -474,7 +458,7 @@ class RidgePath:
             return cls(eigen_of(G), factor=factor)
         all_vary = len(varying) == len(G)
         of_varying = np.ascontiguousarray(G) if all_vary else G[np.ix_(varying, varying)]
-        form = BandForm(of_varying, n_threads)
+        form = BandForm(of_varying)
 
         def eigen() -> EigenPath:
             if all_vary:
@@ -591,13 +575,7 @@ def scale_factors(diagonal: Vector) -> Vector:
     return np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
 
 
-def solve_ridge(
-    G: Vector,
-    g: Vector,
-    alpha: float,
-    factor: Vector | None = None,
-    n_threads: int | None = None,
-) -> Vector:
+def solve_ridge(G: Vector, g: Vector, alpha: float, factor: Vector | None = None) -> Vector:
     """Solve ``(G + alpha I) w = g`` by Cholesky, with features scaled by `factor`.
 
     Returns w of shape (n_features,). If G + alpha I is numerically singular, this is the solution
@@ -606,15 +584,15 @@ def solve_ridge(
     scaled_g = g if factor is None else factor * g
     shifted = np.array(G if factor is None else factor[:, None] * G * factor, order="C")
     shifted[np.diag_indices_from(shifted)] += alpha
-    solution = solve_definite(shifted, scaled_g, n_threads)
+    solution = solve_definite(shifted, scaled_g)
     if solution is None:
         if factor is None:
             warn_of_narrow_columns(G.diagonal(), None)
-        return np.asarray(RidgePath.of(G, g, factor, n_threads).coef([alpha])[0])
+        return np.asarray(RidgePath.of(G, g, factor).coef([alpha])[0])
     return solution if factor is None else factor * solution
 
 
-def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vector | None:
+def solve_definite(matrix: Vector, target: Vector) -> Vector | None:
     """Solve ``matrix x = target`` by Cholesky, ``matrix = L Lᵀ``, in n³ / 3 flops.
 
     Parameters
@@ -623,8 +601,6 @@ def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vec
         A symmetric matrix. Its lower triangle is overwritten by L. The entries above the diagonal
         are neither read nor written.
     target : ndarray of shape (n,), float64
-    n_threads : int or None
-        The result has the same bits for any number.
 
     Returns
     -------
@@ -633,9 +609,9 @@ def solve_definite(matrix: Vector, target: Vector, n_threads: int | None) -> Vec
         is rounding error of its own diagonal entry. Unknowns in other units, which are those of
         D A D for a diagonal D, change no digit of this.
     """
-    threads, diagonal = resolve_n_threads(n_threads), matrix.diagonal().copy()
+    diagonal = matrix.diagonal().copy()
     with single_threaded_blas:
-        if _core.cholesky(matrix, threads) < len(matrix):
+        if _core.cholesky(matrix, thread_count()) < len(matrix):
             return None
         if (np.square(matrix.diagonal()) <= max(1e-14, 8 * EPS * len(matrix)) * diagonal).any():
             return None

@@ -8,6 +8,7 @@ import numpy as np
 
 import pairgram._core as _core
 from pairgram._support.checks import Flags, Rows, Vector, require_finite
+from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 
@@ -24,15 +25,12 @@ class SparseRows:
     systems : sequence of RankingData
         The same rows, with the row weights of each system.
     settings : PairSettings
-    n_threads : int
     """
 
-    def __init__(
-        self, systems: Sequence[RankingData], settings: PairSettings, n_threads: int
-    ) -> None:
+    def __init__(self, systems: Sequence[RankingData], settings: PairSettings) -> None:
         X = systems[0].stored
         require_finite(X, "X")
-        self._systems, self._settings, self._threads = systems, settings, n_threads
+        self._systems, self._settings = systems, settings
         self.n_features = int(X.shape[1])
         self._pairs = _core.sparse_pairs(
             np.ascontiguousarray(X.indptr, np.int64),
@@ -44,7 +42,7 @@ class SparseRows:
 
     def product(self, vectors: Vector, systems: Rows) -> Vector:
         """Return ``XᵀLX p`` for a vector of each of some systems, (n_vectors, n_features)."""
-        return self._pairs.product(vectors, systems, self._threads)
+        return self._pairs.product(vectors, systems, thread_count())
 
     def transposed(self, z: Vector) -> Vector:
         """Return ``Xᵀ z`` for a number of every row, (n_features,)."""
@@ -52,7 +50,7 @@ class SparseRows:
 
     def squares(self, number: int) -> tuple[Vector, Vector, Flags]:
         """Return the diagonal of a system, what it was subtracted from, and what varies."""
-        diagonal, size = self._pairs.diagonal(number, self._threads)
+        diagonal, size = self._pairs.diagonal(number, thread_count())
         counted, data = self._pairs.counted(number), self._systems[number]
         return diagonal, size, data.varying(self._settings, counted, diagonal, size)
 

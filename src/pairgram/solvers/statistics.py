@@ -14,7 +14,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import AnyArray, Flags, Rows, Vector, not_finite, require_finite
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
@@ -246,7 +246,6 @@ SMALLEST_SQUARES = 1e-297
 def sums_of(
     data: RankingData,
     settings: PairSettings,
-    n_threads: int | None,
     *,
     varying: Rows | None = None,
     may_vanish: bool = False,
@@ -259,28 +258,23 @@ def sums_of(
     by next to nothing are a ValueError; with `may_vanish` they count as constants, which is for a
     part of rows that were accepted.
     """
-    sums, pair_weight = _sums_of(data, settings, n_threads, False, varying)
+    sums, pair_weight = _sums_of(data, settings, False, varying)
     squares = np.diag(sums)[:-1]
     if squares.max(initial=0.0) < SMALLEST_SQUARES:
         data.require_pair_weight(settings, pair_weight)
         if not may_vanish:
-            _refuse_vanished(data, settings, n_threads, squares)
+            _refuse_vanished(data, settings, squares)
         sums[: len(squares)], sums[:, : len(squares)] = 0.0, 0.0
     return sums, pair_weight
 
 
-def _refuse_vanished(
-    data: RankingData,
-    settings: PairSettings,
-    n_threads: int | None,
-    squares: Vector,
-) -> None:
+def _refuse_vanished(data: RankingData, settings: PairSettings, squares: Vector) -> None:
     """Raise a ValueError if features vary, but their squared differences are too small."""
     makes_nodes = node_map_of(data.feature_map, data.X.dtype) is not None
     if makes_nodes and not squares.any() and factors_of(data.feature_map) is None:
         return  # what nodes make of rows that differ is equal but for rounding
     varying = np.zeros(len(squares) + 1, dtype=np.int64)
-    _sums_of(data, settings, n_threads, False, varying)
+    _sums_of(data, settings, False, varying)
     if varying[-1] == 0:
         return
     origin = "X" if data.feature_map is None else "what the feature map makes"
@@ -293,11 +287,7 @@ def _refuse_vanished(
 
 
 def _sums_of(
-    data: RankingData,
-    settings: PairSettings,
-    n_threads: int | None,
-    constant: bool,
-    varying: Rows | None,
+    data: RankingData, settings: PairSettings, constant: bool, varying: Rows | None
 ) -> tuple[Vector, float]:
     if varying is not None:
         varying[:] = 0
@@ -306,7 +296,7 @@ def _sums_of(
         # The offsets of the nodes cancel in differences within pairs.
         offsets, inputs = settings.pairs is None, replace(data, feature_map=nodes.before)
         of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
-        sums, pair_weight = _sums_of(inputs, settings, n_threads, offsets, of_inputs)
+        sums, pair_weight = _sums_of(inputs, settings, offsets, of_inputs)
         if varying is not None and of_inputs is not None:  # nodes are sums of the inputs
             has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
             varying[:] = has_values if offsets else of_inputs[-1]
@@ -316,15 +306,14 @@ def _sums_of(
         factors = factors_of(data.feature_map)
     if factors is not None:
         inputs = replace(data, feature_map=None)
-        sums, pair_weight = _sums_of(inputs, settings, n_threads, constant, varying)
+        sums, pair_weight = _sums_of(inputs, settings, constant, varying)
         factors = np.append(factors, np.ones(len(sums) - len(factors)))
         return sums * factors[:, None] * factors, pair_weight
-    threads = resolve_n_threads(n_threads)
     node_map = data.node_map()
     if node_map is not None and not shows_not_finite(data.feature_map):
         require_finite(data.X, "X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
-    known = data.known_sums(varying, threads)
+    known = data.known_sums(varying)
     if known is not None:
         sums, pair_weight = known
     elif sparse and not worth_densifying(data):
@@ -340,7 +329,7 @@ def _sums_of(
                     block.targets,
                     map=block.node_map,
                     varying=varying,
-                    n_threads=threads,
+                    n_threads=thread_count(),
                 )
                 parts = [part if not parts else (parts[0][0] + part[0], parts[0][1] + part[1])]
         sums, pair_weight = parts[0]
@@ -352,7 +341,7 @@ def _sums_of(
     diagonal = np.diag(sums)
     if data.X.dtype == np.float32 and _leaves_float32(data, diagonal[: data.n_features]):
         wide = replace(data, X=data.X.astype(np.float64))
-        return _sums_of(wide, settings, n_threads, constant, varying)
+        return _sums_of(wide, settings, constant, varying)
     if (column := not_finite(diagonal)) is not None:
         data.require_finite_features()
         origin = "X" if data.feature_map is None else "the feature map"

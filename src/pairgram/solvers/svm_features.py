@@ -14,7 +14,7 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import AnyArray, Vector
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import FeatureMap, ValueMap, checked, node_map_of, unwhitened
 from pairgram.features.formulas import native_nodes
@@ -99,11 +99,10 @@ def _storing(
         nodes = node_map_of(feature_map, dtype)
     if nodes is None:
         return None
-    threads = resolve_n_threads(feature_map.n_threads)
 
     def store(rows: Matrix, out: AnyArray) -> None:
         rows = np.require(check(rows), dtype, ["C", "A"])
-        nodes.store(rows, out, shift, threads)
+        nodes.store(rows, out, shift, thread_count())
 
     return store
 
@@ -125,7 +124,7 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     return replace(data, feature_map=values), whitening
 
 
-def in_single(data: RankingData, n_threads: int) -> RankingData:
+def in_single(data: RankingData) -> RankingData:
     """Return `data` with stored float32 features, if they fit, for a Gram matrix of low precision.
 
     Nyström features are made of centred kernel values by a product in float32, which shifts all of
@@ -140,7 +139,7 @@ def in_single(data: RankingData, n_threads: int) -> RankingData:
     n_features = whitening.shape[1]
     linear = [(0, n_features, "linear")]
     nodes = native_nodes(np.float32, whitening, np.zeros(n_features), None, linear)
-    return replace(stored, X=nodes.map(stored.X, n_threads))
+    return replace(stored, X=nodes.map(stored.X, thread_count()))
 
 
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:

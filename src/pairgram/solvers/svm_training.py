@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Rows, Vector, warn_caller
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import Loss, PairsName, Weighting, check_parameters
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
@@ -111,7 +111,6 @@ class SolverSettings:
     weighting: Weighting
     tol: float
     max_iter: int
-    n_threads: int | None
     of_clicks: bool = False
     pair_settings: PairSettings = field(init=False)
 
@@ -132,7 +131,6 @@ class Features(NamedTuple):
 
     data: RankingData
     rows: _core.RowFeatures
-    n_threads: int
 
     def counting(self, counts: Vector) -> Features:
         """Return the same features, where row weights are multiplied by counts, (n_rows,)."""
@@ -248,10 +246,9 @@ class Training:
         sample = sample_queries(data, weights, n_rows)
         if sample is None:
             return None
-        n_threads = resolve_n_threads(settings.n_threads)
-        stored = in_single(sample, n_threads)
+        stored = in_single(sample)
         empty = PairSums(settings.pair_settings)
-        curvature = empty.with_rows(replace(stored, offset=None), n_threads).G
+        curvature = empty.with_rows(replace(stored, offset=None)).G
         del stored
         constant = np.empty(0, np.int64)
         if data.feature_map is None:
@@ -261,8 +258,8 @@ class Training:
         data = with_stored_features(data, np.float32 if narrow else np.float64)
         rows = make_rows(data, whitening)
         with single_threaded_blas, np.errstate(invalid="ignore"):
-            finite = np.isfinite(rows.sum(np.ones(len(data.y)), n_threads)).all()
-        features = given.through(lambda _: Features(data, rows, n_threads))
+            finite = np.isfinite(rows.sum(np.ones(len(data.y)), thread_count())).all()
+        features = given.through(lambda _: Features(data, rows))
         return cls(features, curvature, settings, constant) if finite else None
 
     def whole(self) -> tuple[_core.WeightsLoss, Rows]:
@@ -321,7 +318,7 @@ class Training:
                 steepness=settings.steepness,
                 tol=float(settings.tol),
                 max_iter=int(settings.max_iter),
-                n_threads=resolve_n_threads(settings.n_threads),
+                n_threads=thread_count(),
             )
 
     @property
@@ -402,8 +399,8 @@ def _as_compiled(
     # Labels that are not numbers, which the problem cannot hold, leave their set to other code.
     offset = np.where(np.isfinite(sets.labels), 0.0 if data.offset is None else data.offset, np.nan)
     solver = settings.loss, settings.steepness, float(settings.tol), int(settings.max_iter)
-    threads = resolve_n_threads(settings.n_threads)
-    return problem, offset, blocks, {"map": node_map, "settings": solver, "n_threads": threads}
+    known = {"map": node_map, "settings": solver, "n_threads": thread_count()}
+    return problem, offset, blocks, known
 
 
 def default_grid(started: bool) -> Vector:
@@ -433,16 +430,16 @@ def _in_places(data: RankingData) -> RankingData:
 def _stored(settings: SolverSettings, dtype: type[np.floating[Any]], data: RankingData) -> Features:
     """Store features, if they fit into memory, and make them ready for products."""
     data = with_stored_features(data, dtype)
-    return Features(data, make_rows(data), resolve_n_threads(settings.n_threads))
+    return Features(data, make_rows(data))
 
 
 def _with_pairs(settings: SolverSettings, features: Features) -> _core.WeightsLoss:
     """Return the loss of the pairs of some rows, as a function of the weights."""
-    data, rows, n_threads = features
+    data, rows = features
     offset = np.zeros(len(data.y))
     if data.offset is not None:
         offset = data.queries.grouped(data.offset)
-    return _core.loss_of_rows(rows, pair_operator(data, settings), offset, n_threads)
+    return _core.loss_of_rows(rows, pair_operator(data, settings), offset, thread_count())
 
 
 def _at(w: Vector, step: Vector, t: float, loss: _core.WeightsLoss) -> tuple[Any, ...]:
@@ -521,7 +518,7 @@ def _gram(settings: SolverSettings, features: Features) -> PairSums:
     data, pairs = replace(features.data, offset=None), settings.pair_settings
     if data.preferences is not None:
         data, pairs = compared(data, data.features()), PairSettings(None)
-    total = PairSums(pairs).with_rows(data, settings.n_threads)
+    total = PairSums(pairs).with_rows(data)
     if pairs.pairs is None:  # their weight is that of both orders, as of other pairs
         total = replace(total, sums_weight=2 * total.sums_weight)
     return total if data.feature_map is None else replace(total, feature_map=None)
@@ -529,16 +526,18 @@ def _gram(settings: SolverSettings, features: Features) -> PairSums:
 
 def _diagonal(settings: SolverSettings, features: Features) -> Vector:
     """Return the diagonal of the Gram matrix, approximately, and the sums, (2, n_features)."""
-    data, rows, n_threads = features
+    data, rows = features
     if data.preferences is not None:
-        whole = rows.sum(np.ones(len(data.y)), n_threads)
+        whole = rows.sum(np.ones(len(data.y)), thread_count())
         differences = compared(replace(data, offset=None), data.features())
-        return np.stack([differences.diagonal(n_threads), whole])
+        return np.stack([differences.diagonal(), whole])
     weights = pair_operator(data, settings).pair_weights
     total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
     factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
     # The diagonal is summed only over the queries with pairs.
-    return np.stack([scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)), n_threads)])
+    return np.stack(
+        [scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)), thread_count())]
+    )
 
 
 def _range(features: Features) -> Vector:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Flags, Vector
-from pairgram._support.machine import resolve_n_threads, single_threaded_blas
+from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.base import sides_of
@@ -59,7 +59,6 @@ class Systems:
         The same rows and targets, with the row weights of each system: CSR rows without a feature
         map, rows with a map to products, or the same comparisons of CSR items.
     settings : PairSettings
-    n_threads : int or None, default=None
     most_products : float, default=infinity
         `solve` gives up once so many vectors were multiplied.
 
@@ -88,22 +87,16 @@ class Systems:
     """
 
     def __init__(
-        self,
-        systems: Sequence[RankingData],
-        settings: PairSettings,
-        n_threads: int | None = None,
-        most_products: float = inf,
+        self, systems: Sequence[RankingData], settings: PairSettings, most_products: float = inf
     ) -> None:
         self.n_products, self._most_products = 0, most_products
         self._systems = [one.as_scope(settings) for one in systems]
-        self._settings, self._threads = settings, resolve_n_threads(n_threads)
+        self._settings = settings
         of_rows = SparseRows if sides_of(systems[0].feature_map) is None else CrossRows
         with single_threaded_blas:
-            self._rows = of_rows(self._systems, settings, self._threads)
+            self._rows = of_rows(self._systems, settings)
             self._n_features = self._rows.n_features
-            self._right_sides = [
-                self._rows.transposed(one.pull(settings, self._threads)) for one in self._systems
-            ]
+            self._right_sides = [self._rows.transposed(one.pull(settings)) for one in self._systems]
             self._diagonals = [self._diagonal(number) for number in range(len(systems))]
 
     def solve(self, alphas: Vector, *, scale: bool = False) -> Vector | None:

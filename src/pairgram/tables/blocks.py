@@ -31,7 +31,7 @@ def one_row(table: Table) -> RankingData:
     return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, [0.0])
 
 
-def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) -> RankingData:
+def data_of_block(pattern: RankingData, rows: TableRows) -> RankingData:
     """Return the data of some rows of whole queries. Errors name features, not rows.
 
     Parameters
@@ -40,7 +40,6 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
         Some rows, with the fitted inputs and the fitted feature map.
     rows : TableRows
         With labels.
-    n_threads : int or None
     """
     assert rows.y is not None
     X = rows.X
@@ -59,7 +58,6 @@ def data_of_block(pattern: RankingData, rows: TableRows, n_threads: int | None) 
             offset=None,
         ),
         pattern,
-        n_threads,
     )
 
 
@@ -73,14 +71,12 @@ class BlockReader:
         Some rows, with the fitted inputs and the fitted feature map.
     prior : callable or None
         Returns the scores of a prior for rows: see `Prior.scores`.
-    n_threads : int or None
     reads_lists : bool
         Whether inputs or the prior look at lists, so that blocks must have whole queries.
     """
 
     pattern: RankingData
-    prior: Callable[[Any, RankingData, int | None], Vector] | None
-    n_threads: int | None
+    prior: Callable[[Any, RankingData], Vector] | None
     reads_lists: bool = False
 
     @property
@@ -93,10 +89,10 @@ class BlockReader:
 
         Without features, the data have neither these nor the scores of the prior.
         """
-        data = data_of_block(self.pattern, rows, self.n_threads)
+        data = data_of_block(self.pattern, rows)
         if self.prior is None or rows.X is None:
             return data
-        return data.plus_offset(self.prior(rows.X, data, self.n_threads))
+        return data.plus_offset(self.prior(rows.X, data))
 
 
 @dataclass(frozen=True, eq=False)

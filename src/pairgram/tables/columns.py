@@ -27,7 +27,7 @@ from pairgram._support.arrays import (
     with_plain_types,
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, not_finite, verbatim
-from pairgram._support.machine import resolve_n_threads
+from pairgram._support.machine import thread_count
 from pairgram.data.clicks import wrong_click
 from pairgram.data.queries import as_ids, check_weights
 
@@ -584,7 +584,7 @@ class Columns:
             return X if self.texts is not None else self._filled(X, place)
         arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
         fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
-        X, missing = _core.interleave_columns(arrays, fill, resolve_n_threads(None))
+        X, missing = _core.interleave_columns(arrays, fill, thread_count())
         if fill is None and missing.any():
             at = int(np.argmax(missing))
             raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])

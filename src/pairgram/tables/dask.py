@@ -11,7 +11,7 @@ import cloudpickle
 import numpy as np
 from dask.delayed import delayed
 
-from pairgram._support.machine import at_most_threads
+from pairgram._support.machine import threads
 from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
 from pairgram.tables.passes import (
     Part,
@@ -186,14 +186,14 @@ def _packed(value: object) -> bytes:
 
 def _part_of(source: Partition, number: int, columns: Columns, packed: bytes) -> bytes:
     task = cloudpickle.loads(packed)
-    with at_most_threads(1):
+    with threads(1):
         batches = source.batches(number, columns, task.reads_features)
         return _packed(fold(batches, task, source.name))
 
 
 def _map(source: Partition, number: int, columns: Columns, packed: bytes) -> list[tuple[Any, int]]:
     function, results = cloudpickle.loads(packed), []
-    with at_most_threads(1):
+    with threads(1):
         for batch in source.batches(number, columns, True):
             with placing(source.name, batch):
                 results.append((function(batch), batch.n_rows))
@@ -201,6 +201,6 @@ def _map(source: Partition, number: int, columns: Columns, packed: bytes) -> lis
 
 
 def _join(first: bytes, second: bytes, packed: bytes) -> bytes:
-    with at_most_threads(1):
+    with threads(1):
         part = cloudpickle.loads(first)
         return _packed(part.join(cloudpickle.loads(second), cloudpickle.loads(packed)))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pairgram._support.machine import at_most_threads
+from pairgram._support.machine import threads
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
 from pairgram.tables.passes import (
     Part,
@@ -218,7 +218,7 @@ class _PartOf:
             rows = rows_of_batches(own, number, name, self.columns, features)
             yield fold(rows, self.task, name)
 
-        with at_most_threads(1):
+        with threads(1):
             yield from _packed(parts())
 
 
@@ -232,7 +232,7 @@ class _Map:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         number, name = _number(), f"partition {_number()}"
-        with at_most_threads(1):
+        with threads(1):
             own = _named(batches, self.names)
             rows = rows_of_batches(own, number, name, self.columns, True)
             yield from _packed((self.function(batch), batch.n_rows) for batch in rows)

@@ -27,7 +27,7 @@ from pairgram._support.checks import (
     verbatim,
 )
 from pairgram._support.files import shown
-from pairgram._support.machine import cached_property, resolve_n_threads
+from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.hashed_ids import IdSet, hash_ids, mix
 from pairgram.data.queries import Queries
 from pairgram.tables.columns import (
@@ -189,7 +189,7 @@ class Moments(NamedTuple):
         return self.pivot + self.mean_less_pivot
 
     @classmethod
-    def of(cls, n_threads: int | None, rows: TableRows) -> Moments:
+    def of(cls, rows: TableRows) -> Moments:
         """Return the moments of some rows. Rows of weight 0 are as if absent.
 
         Of sparse rows, which keep their zeros, only the lowest and the highest values are known.
@@ -200,7 +200,7 @@ class Moments(NamedTuple):
             none, weight = np.zeros(rows.X.shape[1]), float(counted.shape[0])
             lowest, highest = min_max_axis(counted, axis=0) if weight else (none, none)
             return cls(lowest, highest, none, none, none, weight)
-        found = _core.column_moments(rows.X, rows.weights, resolve_n_threads(n_threads))
+        found = _core.column_moments(rows.X, rows.weights, thread_count())
         weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
         if not np.isfinite(found[-1]).all():
             require_finite(rows.X, "X")

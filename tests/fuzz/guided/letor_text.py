@@ -52,7 +52,6 @@ def _check_file(choice: int) -> None:
         "dtype": np.float32 if choice & 1 else np.float64,
         "zero_based": bool(choice & 2),
         "comments": True,
-        "n_threads": 1,
     }
     n_features = N_FEATURES[choice >> 2 & 3]
     try:

@@ -7,6 +7,7 @@ from threadpoolctl import ThreadpoolController
 
 from pairgram import RankRLSCV, _core, make_ranking
 from parts.solvers import BandForm
+from parts.support import on_threads, threads
 
 LIBRARIES = ThreadpoolController()  # looking for them takes milliseconds
 
@@ -45,8 +46,9 @@ def compare_with_explicit(order, largest, n_alphas, n_threads, size, seed):
     folds, offsets = folds_of(rng, order, largest)
     points = rng.normal(size=(offsets[-1], order))
     alphas = np.sort(rng.uniform(0.05, 2, n_alphas))[::-1]
-    form = BandForm(size * A, n_threads)
-    residuals, products = form.hold_out(size * alphas, target, folds, points, offsets)
+    with threads(n_threads):
+        form = BandForm(size * A)
+        residuals, products = form.hold_out(size * alphas, target, folds, points, offsets)
     starts = np.cumsum([0, *map(len, folds)])
     for i in rng.permutation(n_alphas)[:3]:
         alpha, C = alphas[i], np.linalg.inv(A + alphas[i] * np.eye(order))
@@ -75,7 +77,7 @@ def test_an_answer_that_would_be_rounding_error_is_nan():
     A = np.diag(np.append(1.0, np.full(99, 1e-3)))
     rows = [np.arange(5), np.arange(5, 100)]
     offsets = np.array([0, 1, 1])
-    form = BandForm(A.copy(), 1)
+    form = BandForm(A.copy())
     alphas = np.array([1.0, 1e-12])
     residuals, products = form.hold_out(alphas, np.ones(100), rows, np.ones((1, 100)), offsets)
     np.testing.assert_allclose(residuals[0], 1.0, rtol=0, atol=1e-12)
@@ -87,8 +89,7 @@ def test_an_answer_that_would_be_rounding_error_is_nan():
 @pytest.mark.parametrize("cv", [None, 12])
 def test_same_bits_for_any_number_of_threads(cv):
     X, y, qid = make_ranking(60, (2, 9), 5, random_state=0)
-    searches = [RankRLSCV(kernel="rbf", cv=cv, n_threads=n) for n in (1, 2, 3)]
-    one, *others = [search.fit(X, y, qid=qid) for search in searches]
+    one, *others = on_threads((1, 2, 3), lambda: RankRLSCV(kernel="rbf", cv=cv).fit(X, y, qid=qid))
     for other in others:
         np.testing.assert_array_equal(other.scores_, one.scores_)
         np.testing.assert_array_equal(other.coef_path_, one.coef_path_)
@@ -108,7 +109,7 @@ def test_ridges_that_need_eigenvectors(set_limits, alphas):
 
 
 def test_refused_arguments():
-    form = BandForm(np.eye(100), 1)
+    form = BandForm(np.eye(100))
     good = {
         "band": form._band,
         "basis": np.eye(100),

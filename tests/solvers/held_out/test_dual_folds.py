@@ -9,6 +9,7 @@ from axes import every
 from pairgram import QueryKFold, RankRLSCV, kernel_matrix
 from parts.data import PairSettings
 from parts.solvers import DualGram, fold_scores, is_from_decomposition, split_scores
+from parts.support import on_threads
 from problems import Problem, problems
 from reference_dual import PAIRS, WEIGHTINGS, assert_scores, data_of, explicit, refits
 
@@ -150,7 +151,7 @@ def test_folds_are_those_of_refits_and_of_any_threads():
     total = DualGram(data, PairSettings(None))
     ridge, splits = total.decompose(), list(KFold(5).split(problem.y))
     alphas = np.array([1.0, 0.01])
-    one, more = (fold_scores(data, total.settings, ridge, splits, alphas, n) for n in (1, 3))
+    one, more = on_threads((1, 3), lambda: fold_scores(data, total.settings, ridge, splits, alphas))
     np.testing.assert_array_equal(np.hstack(one), np.hstack(more))
     slow = split_scores(data, total, splits, lambda rest: rest.decompose().coef(alphas))
     np.testing.assert_allclose(np.hstack(one), np.hstack(slow), atol=1e-9)

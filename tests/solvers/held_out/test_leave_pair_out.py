@@ -74,10 +74,10 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
         RankingData.make(X, y, sample_weight=v),
         PairSettings(pairs, "query", weighting, target),
     )
-    total = (DualGram if form == "dual" else PairSums.of)(data, settings, None)
+    total = (DualGram if form == "dual" else PairSums.of)(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
-    judge = LeavePairOut.make(data, None, None)
+    judge = LeavePairOut.make(data, None)
     models = RidgeModels(settings, ridge, alphas, lambda: total, lambda coefs: coefs)
     size, seen = max(1.0, np.abs(settings.targets(y)).max()), []
     for first, second, found in judge._differences(models, alphas):

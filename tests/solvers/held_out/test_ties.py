@@ -302,7 +302,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
     if kernel != "linear":
         data = RankingData(data.X, data.y, data.queries, feature_map=KernelMap(kernel).fit(X))
     at = Coordinates.choose(data, [one], kernel=kernel != "linear", form=form, work=Work(path=True))
-    total = at.statistics(one, None)
+    total = at.statistics(one)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * 10.0 ** np.array([4, 0, -4, -9])
     held = leave_query_out(at.data, total.settings, ridge, alphas, lambda: total)
@@ -343,7 +343,7 @@ def test_first_equal_rows(n, d, n_groups, dtype, sparse, seed):
     rows = rng.integers(0, len(X), n)
     groups, labels = rng.integers(0, n_groups, n), rng.integers(0, 2, n) * 1.0
     given = scipy.sparse.csr_array(X) if sparse else X
-    found = first_equal_rows(given, rows, groups, [labels], 2)
+    found = first_equal_rows(given, rows, groups, [labels])
     expected = [
         next(
             j
