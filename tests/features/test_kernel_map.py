@@ -258,7 +258,7 @@ def test_whitening_with_and_without_eigenvectors(n_landmarks, monkeypatch):
         assert nystroem._whitening(K, 1.01 * smallest).shape == (n_landmarks, n_landmarks - 1)
     assert nystroem._is_definite(K, 0.99 * smallest)
     assert not nystroem._is_definite(K, 1.01 * smallest)
-    assert not nystroem._is_definite(-K, 0.0, 2)
+    assert not nystroem._is_definite(-K, 0.0)
 
 
 def test_all_rows_are_landmarks_where_there_are_fewer():
