@@ -52,7 +52,7 @@ def test_queries_have_ids_or_have_none():
     unchecked = of([1, 1, 2, 2, 3, 3], ids=None)
     assert (unchecked + total).ids is None and (unchecked - two).ids is None
     first = Pairgram.from_rows(X[:2], Y[:2])
-    stream = Pairgram.from_rows(X[:2], Y[:2]).update(X[:2], Y[:2], group=[1, 1])
+    stream = Pairgram.from_rows(X[:2], Y[:2]).update(X[:2], Y[:2]).update(X[2:4], Y[2:4])
     assert (stream.n_queries, total.n_queries, (stream - first).n_queries) == (3, 3, 2)
     nothing = two - two
     assert (nothing + total).ids == (total + nothing).ids == (total - nothing).ids == "check"

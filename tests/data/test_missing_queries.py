@@ -39,13 +39,13 @@ CONTENT = [
 
 @every(model=FORGETFUL)
 def test_many_rows_without_ids_are_warned_of(model):
-    message = rf"^{type(model).__name__}\.fit got 1200 rows without qid and group: they are one"
+    message = rf"^{type(model).__name__}\.fit got 1200 rows without qid: they are one"
     with pytest.warns(MissingQueryWarning, match=message) as caught:
         model.fit(X, Y)
     assert [warning.filename for warning in caught] == [__file__]
     model.fit(X[FEW], Y[FEW])
     model.fit(X, Y, qid=QID)
-    model.fit(X, Y, group=[1200])
+    model.fit(X, Y, qid=np.zeros(1200))
 
 
 @pytest.mark.parametrize("model", CONTENT, ids=repr)
@@ -122,7 +122,7 @@ def test_many_rows_are_seldom_one_result_list(metric):
     assert [warning.filename for warning in w] == [__file__]
     pg.evaluate(metric, Y[FEW], X[FEW, 0])
     pg.evaluate(metric, Y, X[:, 0], QID)
-    pg.evaluate(metric, Y, X[:, 0], group=[1200])
+    pg.evaluate(metric, Y, X[:, 0], np.zeros(1200))
     pg.evaluate(
         ["kendall", "pearson", "pairwise_squared_error", "misranking", "ranking_error"], Y, X[:, 0]
     )

@@ -59,7 +59,7 @@ def test_ids_of_any_dtype_make_the_same_queries(dtype, order):
 
 
 def test_sizes_and_none():
-    queries = Queries.make(5, group=[2, 0, 3])
+    queries = Queries.of_sizes(np.array([2, 0, 3]))
     assert (queries.n_queries, queries.ids, queries.name(1)) == (3, None, "#1")
     assert queries.offsets.tolist() == [0, 2, 2, 5]
     assert Queries.make(4).offsets.tolist() == [0, 4]

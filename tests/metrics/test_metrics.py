@@ -70,16 +70,15 @@ def top_metrics(draw):
 
 @st.composite
 def ragged(draw, longest, labels, scores):
-    """Queries of 0 to `longest` rows as lists of (label, score)."""
-    query = st.lists(st.tuples(labels, scores), max_size=longest)
-    queries = draw(st.lists(query, min_size=1, max_size=4))
-    return queries if any(queries) else [*queries, [(1, 0.0)]]
+    """Queries of 1 to `longest` rows as lists of (label, score)."""
+    query = st.lists(st.tuples(labels, scores), min_size=1, max_size=longest)
+    return draw(st.lists(query, min_size=1, max_size=4))
 
 
 def flat(queries):
     rows = [row for query in queries for row in query]
     y, score = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    return y, score, [len(query) for query in queries]
+    return y, score, np.repeat(np.arange(len(queries)), [*map(len, queries)])
 
 
 def columns(query):
@@ -101,8 +100,8 @@ def random_lists(seed=0, n_queries=40, longest=60, n_scores=3):
 @settings(max_examples=200, deadline=None)
 @given(top_metrics(), ragged(5, st.integers(0, 4), st.sampled_from([-1.0, -0.0, 0.0, 0.5, nan])))
 def test_top_metrics_follow_their_definition(metric, queries):
-    y, score, group = flat(queries)
-    got = metric(y, score, group=group, per_query=True)
+    y, score, qid = flat(queries)
+    got = metric(y, score, qid, per_query=True)
     expected = [
         reference.top(metric.family, *columns(q), metric.ties, **options_of(metric))
         for q in queries
@@ -116,8 +115,8 @@ def test_top_metrics_follow_their_definition(metric, queries):
     ragged(12, st.sampled_from([-1.5, 0.0, 1.0, 2.25]), st.sampled_from([-1.0, -0.0, 0.0, 3.5])),
 )
 def test_pair_metrics_follow_their_definition(name, queries):
-    y, score, group = flat(queries)
-    got = get_metric(name)(y, score, group=group, per_query=True)
+    y, score, qid = flat(queries)
+    got = get_metric(name)(y, score, qid, per_query=True)
     expected = [reference.pairs(name, *columns(query)) for query in queries]
     assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
 
@@ -131,14 +130,13 @@ def test_pair_metrics_follow_their_definition(name, queries):
 )
 def test_real_labels_follow_the_definition(name, queries, offset, order):
     queries = [[(round(y, 3) + offset, round(f, 3)) for y, f in query] for query in queries]
-    y, score, group = flat(queries)
+    y, score, qid = flat(queries)
     expected = [reference.pairs(name, *columns(query)) for query in queries]
     metric = get_metric(name)
-    assert_allclose(metric(y, score, group=group, per_query=True), expected, rtol=1e-7, atol=1e-9)
+    assert_allclose(metric(y, score, qid, per_query=True), expected, rtol=1e-7, atol=1e-9)
     if not offset:
-        tight = metric(y, score, group=group, per_query=True)
+        tight = metric(y, score, qid, per_query=True)
         assert_allclose(tight, expected, rtol=1e-9, atol=1e-12)
-    qid = np.repeat(np.arange(len(group)), group)
     rows = [row for row in order if row < len(y)]
     seen = list(dict.fromkeys(qid[rows].tolist()))
     mixed = metric(y[rows], score[rows], qid[rows], per_query=True)
@@ -391,9 +389,9 @@ def test_sklearn_area_under_the_curve():
                 assert_allclose(ours[s, q], expected, rtol=1e-14)
             else:
                 assert math.isnan(ours[s, q])
-    whole = get_metric("auc")(y, scores[0], group=[len(y)])
+    whole = get_metric("auc")(y, scores[0])
     assert_allclose(whole, roc_auc_score(y >= 1, scores[0]), rtol=1e-14)
-    accuracy = get_metric("pairwise_accuracy")(np.minimum(y, 1), scores[0], group=[len(y)])
+    accuracy = get_metric("pairwise_accuracy")(np.minimum(y, 1), scores[0])
     assert_allclose(whole, accuracy, rtol=1e-14)
 
 
@@ -526,7 +524,7 @@ def test_threads_and_batches_do_not_change_a_bit(ties):
 
 def test_few_long_queries_for_many_scores():
     y, scores, _ = random_lists(6, n_queries=300, longest=200, n_scores=19)
-    (together,) = on_threads([3], lambda: evaluate(["ndcg@10", "map"], y, scores, group=[len(y)]))
+    (together,) = on_threads([3], lambda: evaluate(["ndcg@10", "map"], y, scores, 0 * y))
     for s, score in enumerate(scores):
         assert together["ndcg@10"][s] == get_metric("ndcg@10")(y, score)
         assert together["map"][s] == get_metric("map")(y, score)
@@ -571,9 +569,6 @@ def test_inputs_of_other_types():
         got = evaluate(ALL, labels, score, [f"q{q}" for q in qid])
         for name in expected:
             assert_array_equal(got[name], expected[name])
-    by_size = evaluate(ALL, y, exact, group=np.bincount(qid))
-    for name in expected:
-        assert_array_equal(by_size[name], expected[name])
 
 
 def test_unaligned_and_foreign_byte_orders():
@@ -608,7 +603,6 @@ def test_mean_leaves_undefined_queries_out():
     assert_array_equal(get_metric("misranking")(y, score, qid, per_query=True), [1, nan])
     assert get_metric("misranking")(y, score, qid) == 1.0
     assert math.isnan(get_metric("kendall")([1, 1], [1, 2]))
-    assert_array_equal(get_metric("ndcg")([1], [1], group=[0, 1], per_query=True), [nan, 1])
 
 
 def test_sample_weight_weighs_queries():
@@ -680,7 +674,7 @@ def test_lists_of_any_length_leave_out_what_was_not_retrieved(n):
     kept = ~np.isnan(score)
     missed = np.flatnonzero(~kept & (y >= 1))  # of the others nothing counts
     some = np.concatenate([np.flatnonzero(kept), missed])
-    one, few = {"group": [n]}, {"group": [len(some)]}
+    one, few = {"qid": np.zeros(n)}, {"qid": np.zeros(len(some))}
     for ties in ("order", "average", "worst"):
         for name in ("map", "p@10", "recall@100", "mrr", "rbp", "rprec"):
             metric = get_metric(name, ties=ties)

@@ -149,10 +149,10 @@ def test_rows_of_weight_0_have_scores_and_do_not_count(rows):
 
 
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
-def test_group_sizes_give_numbers_and_empty_queries_no_row():
+def test_queries_stand_in_the_order_of_their_first_rows():
     X, y, _ = make_ranking(1, 30, 3, random_state=0)
-    model = RankRLSCV().fit(X, y, group=[10, 0, 12, 8])
-    assert model.per_query_["qid"].tolist() == [0, 2, 3]
+    model = RankRLSCV().fit(X, y, qid=np.repeat([7, 2, 3], [10, 12, 8]))
+    assert model.per_query_["qid"].tolist() == [7, 2, 3]
     assert model.per_query_["n"].tolist() == [10, 12, 8]
 
 

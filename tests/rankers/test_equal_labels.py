@@ -69,7 +69,6 @@ def test_labels_are_compared_within_many_queries_of_any_size():
     qid = np.repeat(np.arange(5000), sizes)
     X, y = np.random.default_rng(3).normal(size=(len(qid), 2)), qid % 7.0
     fit_that_warns(pg.RankRLS(), X, y, qid=qid)
-    fit_that_warns(pg.RankRLS(), X, y, group=sizes)
     y[np.flatnonzero(np.diff(qid) == 0)[-1]] += 1
     pg.RankRLS().fit(X, y, qid=qid)
 

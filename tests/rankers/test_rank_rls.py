@@ -288,7 +288,7 @@ def test_a_number_of_folds_keeps_queries_whole():
 
 
 def test_a_single_query_is_held_out_by_rows():
-    empty = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y, group=[0, len(y), 0])
+    empty = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y, qid=0 * y)
     alone = RankRLSCV([1.0, 10.0], scoring="kendall").fit(X, y)
     assert_allclose(empty.scores_, alone.scores_)
 

@@ -216,14 +216,6 @@ def fitted_to_columns_in_another_order(journey: Journey) -> Outcome:
 
 
 @road()
-def group_sizes(journey: Journey) -> Outcome | None:
-    if journey.rows.preferences is not None:
-        return None
-    sizes = np.diff(journey.rows.offsets)
-    return outcome_of(journey, journey.fit(qid=None, group=sizes))
-
-
-@road()
 def renamed_ids(journey: Journey) -> Outcome | None:
     """Other ids, of any types, change nothing."""
     if journey.rows.preferences is not None:

@@ -333,7 +333,7 @@ def lists_and_ids_of_text(estimator: Any, rows: Rows, variant: int, folder: Path
 @road
 def sizes_and_weights_of_queries(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     weights = 1.0 + rows.query % 3
-    model = _fit(estimator, rows, variant, qid=None, group=rows.sizes, query_weight=weights)
+    model = _fit(estimator, rows, variant, query_weight=weights)
     return of_model(model, rows.new)
 
 
@@ -506,12 +506,7 @@ def many_targets(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
 def validation(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     first = rows.taken(rows.query % 3 > 0)
     held = rows.taken(rows.query % 3 == 0)
-    if variant % 3 == 0:
-        chosen = {"validation": (held.X, held.y, held.query)}
-    elif variant % 3 == 1:
-        chosen = {"eval_set": [(held.X, held.y)], "eval_group": [held.sizes]}
-    else:
-        chosen = {"eval_set": [(held.X, held.y)], "eval_qid": [held.query]}
+    chosen = {"validation": (held.X, held.y, held.query)}
     Public(estimator).set_params(cv=None)
     return of_model(_fit(estimator, first, variant, **chosen), rows.new)
 

@@ -249,7 +249,6 @@ def _metrics(convention: str, folder: Path) -> Any:
         for way, named in {
             "mean": {"sample_weight": rows.weight},
             "per query": {"per_query": True},
-            "group": {"qid": None, "group": rows.sizes},
         }.items():
             arguments = {"qid": rows.query, "convention": convention} | named
             found[f"{name}, {way}"] = attempt(

@@ -590,16 +590,14 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
-@pytest.mark.parametrize("group", [None, [5, 0, 7, 18]])
-def test_queries_held_out_of_pairs_of_all_rows(group):
+def test_queries_held_out_of_pairs_of_all_rows():
     """By the folds of one regression, of which an intercept changes no score of a query."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
-    query = rng.permutation(np.arange(30) % 6) if group is None else np.repeat(range(4), group)
+    query = rng.permutation(np.arange(30) % 6)
     v = rng.choice([0.0, 1.0, 2.0], 30)
-    named = {"qid": query} if group is None else {"group": group}
     model = RankRLSCV([10.0, 0.1], kernel="rbf", scope="global", scoring="pairwise_squared_error")
-    scores = model.fit(X, y, sample_weight=v, **named).scores_
+    scores = model.fit(X, y, sample_weight=v, qid=query).scores_
     rows = np.arange(30)
     splits = [(rows[query != q], rows[query == q]) for q in np.unique(query)]
     problem, K = Problem(X, y, query, v, None), kernel_matrix(X)

@@ -415,7 +415,7 @@ def test_sum_merges_shards():
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(12, 2)), rng.normal(size=12)
     shards = [Pairgram.from_rows(X[rows], y[rows]) for rows in np.split(np.arange(12), 3)]
-    assert_same(sums(sum(shards)), sums(Pairgram.from_rows(X, y, group=[4, 4, 4])), 1e-13)
+    assert_same(sums(sum(shards)), sums(Pairgram.from_rows(X, y, qid=np.arange(12) // 4)), 1e-13)
     with pytest.raises(TypeError):
         sum(shards, start=1)
 

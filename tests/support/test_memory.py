@@ -129,5 +129,5 @@ def test_sparse_rows_are_made_dense_in_blocks_of_bounded_size():
     np.testing.assert_allclose(H[:50], nodes.transform(X[:50].toarray()), rtol=1e-12)
     assert peak(nodes.transform, X) < 60 << 20
     model = RankRLS(feature_map=Nystroem(n_components=5, random_state=0))
-    model.fit(X, np.arange(4000.0), group=[4000])
+    model.fit(X, np.arange(4000.0), qid=np.zeros(4000))
     assert peak(model.predict, X) < 60 << 20

@@ -12,18 +12,12 @@ from pairgram._support.checks import ArgumentError, did_you_mean, name_column
 
 
 class WholeFit:
-    """If `fit` raises, this class restores the estimator's attributes from before the call.
-
-    A subclass may give arguments of `fit` other names, by `_arguments_of_fit`.
-    """
+    """If `fit` raises, this class restores the estimator's attributes from before the call."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "fit" in vars(cls):
             cls.fit = _whole(cls.fit)  # type: ignore[attr-defined]
-
-    def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
-        return named
 
 
 def by_keyword(method: Callable[..., Any]) -> Any:
@@ -59,8 +53,19 @@ def _check_of_positions(method: Callable[..., Any]) -> Callable[[Any, tuple[Any,
     return check
 
 
-# What fits of LightGBM and XGBoost take for their rounds.
-OF_BOOSTING = ("early_stopping_rounds", "callbacks", "init_model", "xgb_model", "verbose_eval")
+# What to do in place of keywords that fits of other libraries take.
+ELSEWHERE = {
+    "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
+    **dict.fromkeys(("init_score", "base_margin"), "give offset="),
+    **dict.fromkeys(
+        ("eval_set", "eval_group", "eval_qid", "eval_metric", "eval_at"),
+        "give validation=(X, y, qid) to a ranker whose name ends in CV",
+    ),
+    **dict.fromkeys(
+        ("early_stopping_rounds", "callbacks", "init_model", "xgb_model", "verbose_eval"),
+        "it is not needed, because there are no rounds of boosting",
+    ),
+}
 
 
 def _whole(fit: Callable[..., Any]) -> Any:
@@ -73,16 +78,14 @@ def _whole(fit: Callable[..., Any]) -> Any:
         if len(args) > 2:
             check(self, args)
         if not takes_any and (named.keys() - parameters):
-            named = self._arguments_of_fit(named)
-            unknown = next((name for name in named if name not in parameters), None)
-            if unknown is not None:  # Python would name the class that has `fit`
-                advice = did_you_mean(unknown, list(parameters)[1:])
-                if unknown in OF_BOOSTING:
-                    advice = ": it is not needed, because there are no rounds of boosting"
-                raise TypeError(
-                    f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown!r}"
-                    f"{advice}"
-                )
+            unknown = next(name for name in named if name not in parameters)
+            advice = did_you_mean(unknown, list(parameters)[1:])
+            if unknown in ELSEWHERE:
+                advice = f": {ELSEWHERE[unknown]}"
+            raise TypeError(  # Python would name the class that has `fit`
+                f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown!r}"
+                f"{advice}"
+            )
         before = dict(vars(self))
         try:
             return fit(self, *args, **named)

@@ -83,7 +83,6 @@ class RowInfo(NamedTuple):
     """What a caller tells of rows besides X and y: the arguments of `RankRLS.fit`."""
 
     qid: ArrayLike | None = None
-    group: ArrayLike | None = None
     sample_weight: ArrayLike | None = None
     query_weight: ArrayLike | None = None
     offset: ArrayLike | None = None
@@ -92,8 +91,8 @@ class RowInfo(NamedTuple):
 
     @property
     def has_queries(self) -> bool:
-        """Whether queries were given, by ids or by sizes."""
-        return self.qid is not None or self.group is not None
+        """Whether queries were given."""
+        return self.qid is not None
 
 
 def as_slice(rows: Rows | slice) -> Rows | slice:
@@ -154,7 +153,6 @@ class RankingData:
         y: ArrayLike,
         *,
         qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
@@ -163,7 +161,7 @@ class RankingData:
         X, labels = read_labelled(X, y)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         named = weights | {"propensity": propensity}
-        return cls.delimit(X, labels, qid, group, **named, needs_click=False)  # of a day or a user
+        return cls.delimit(X, labels, qid, **named, needs_click=False)  # of a day or a user
 
     @classmethod
     def delimit(
@@ -171,7 +169,6 @@ class RankingData:
         X: Matrix,
         y: ArrayLike,
         qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -190,7 +187,6 @@ class RankingData:
             preferences.require_alone(
                 {
                     "qid": qid,
-                    "group": group,
                     "sample_weight": sample_weight,
                     "query_weight": query_weight,
                     "groups": groups,
@@ -199,7 +195,7 @@ class RankingData:
             )
             preferences.require_rows(n_rows)
             y, sample_weight = np.zeros(n_rows), preferences.counts(n_rows)
-        queries = Queries.make(n_rows, qid=qid, group=group)
+        queries = Queries.make(n_rows, qid=qid)
         labels = real_array(y, "y")
         shown = None
         if propensity is not None:

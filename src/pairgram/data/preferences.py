@@ -18,7 +18,7 @@ from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairS
 from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 
 # What a caller may tell of rows, but not beside comparisons.
-_OF_ROWS = ("qid", "group", "sample_weight", "query_weight", "groups", "propensity")
+_OF_ROWS = ("qid", "sample_weight", "query_weight", "groups", "propensity")
 # `Preferences.from_intervals` lists so many pairs at most.
 MOST_PAIRS = 10**7
 # Why tools that take arrays of labels cannot take comparisons.

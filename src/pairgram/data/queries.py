@@ -117,9 +117,9 @@ class MissingQueryWarning(UserWarning):
 
     The warning is issued in three cases:
 
-    - `fit` of a model of pairs within queries gets more than 1,000 rows without `qid` and `group`,
-      or more than 20 in scikit-learn's cross-validation. They are then a single query, and all of
-      its rows are compared;
+    - `fit` of a model of pairs within queries gets more than 1,000 rows without `qid`, or more than
+      20 in scikit-learn's cross-validation. They are then a single query, and all of its rows are
+      compared;
     - `evaluate` gets more than 1,000 rows without ids, with a metric of result lists, such as NDCG;
     - scikit-learn's cross-validation has ids but does not pass them on. Either `QueryKFold` gets
       ``groups``, which the estimator does not get, or `fit` gets ``qid`` and the scorer does not.
@@ -142,9 +142,8 @@ def warn_of_missing_queries(
     what: str = "all compared",
     *,
     of_table: bool = False,
-    takes_sizes: bool = True,
 ) -> None:
-    """Warn if rows without ids and sizes are too many to be meant as one query.
+    """Warn if rows without ids are too many to be meant as one query.
 
     Parameters
     ----------
@@ -155,23 +154,19 @@ def warn_of_missing_queries(
         What the function does with the rows of a query, for the message.
     of_table : bool
         Whether the rows are those of a table.
-    takes_sizes : bool
-        Whether the function takes sizes of queries in place of ids.
     """
     in_folds = n_rows > MANY_IN_FOLDS and called_by(CROSS_VALIDATION)
     if (n_rows > MANY_ROWS or in_folds) and not _one_query_meant.get():
-        instead = f"Pass qid, or group=[{n_rows}] if that is meant"
+        instead = "Pass qid, equal ids if that is meant"
         if in_folds:
             instead = (
                 "Give cross-validation params={'qid': qid}, after sklearn.set_config("
                 "enable_metadata_routing=True), or the ranker scope='global' if that is meant"
             )
-        if not takes_sizes:
-            instead = "Pass qid, equal ids if that is meant"
         if of_table:
             instead = "Give scan qid=, or a column of equal ids if that is meant"
         warn_caller(
-            f"{caller} got {n_rows} rows without qid and group: they are one query, whose rows are "
+            f"{caller} got {n_rows} rows without qid: they are one query, whose rows are "
             f"{what}. {instead}",
             MissingQueryWarning,
         )
@@ -220,38 +215,30 @@ class Queries:
         n_rows: int,
         *,
         qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
         name: str = "qid",
     ) -> Queries:
-        """Group `n_rows` rows by ids or by sizes. With neither, they are one query.
+        """Group `n_rows` rows by ids. Without, they are one query.
 
         Parameters
         ----------
         n_rows : int
         qid : array-like of shape (n_rows,), any hashable dtype, or None
             Rows with equal ids form a query, wherever they stand.
-        group : array-like of shape (n_queries,) of int ≥ 0, or None
-            Sizes of the queries, if the rows of each query stand together.
         name : str
             What messages call the ids.
 
         Raises
         ------
         ValueError
-            If both are given, if an id is missing (None, NaN), if the lengths disagree, if a size
-            is negative, or if the sizes do not add up to `n_rows`.
+            If an id is missing (None, NaN), or if the lengths disagree.
         TypeError
-            If an id is not hashable or a size is not an integer.
+            If an id is not hashable.
 
         Notes
         -----
         The time is O(n) if the rows of every query stand together. Otherwise rows are sorted by a
         stable sort in O(n log n).
         """
-        if qid is not None and group is not None:
-            raise ArgumentError("qid", "and group say the same in two ways: give one of them")
-        if group is not None:
-            return cls(_offsets_from_sizes(group, n_rows))
         if qid is None:
             return cls(np.array([0, n_rows], dtype=np.int64))
         return cls._from_ids(as_ids(qid, n_rows, name), name)
@@ -555,28 +542,3 @@ def _is_hashable(value: object) -> bool:
 
 def _offsets(sizes: AnyArray) -> Rows:
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
-
-
-def _offsets_from_sizes(group: ArrayLike, n_rows: int) -> Rows:
-    refuse_lossy(group, "group")
-    sizes = np.asarray(group)
-    if sizes.ndim != 1:
-        raise ValueError(f"group must be 1-d, one size per query, got shape {sizes.shape}")
-    one_per_row = len(sizes) == n_rows > 1
-    hint = "; one for each row looks like query ids: pass them as qid" if one_per_row else ""
-    if sizes.dtype.kind not in "iu" and sizes.size:
-        raise TypeError(f"group must hold integers, got {sizes.dtype}{hint}")
-    wrong = (sizes < 0) | (sizes > n_rows)
-    if wrong.any():
-        query = int(np.argmax(wrong))
-        raise ValueError(
-            f"group must hold sizes >= 0 that add up to the {n_rows} rows, got {sizes[query]} for "
-            f"query #{query}{hint}"
-        )
-    offsets = _offsets(sizes)
-    if offsets[-1] != n_rows:
-        raise ValueError(
-            f"group must add up to the {n_rows} rows, got {sizes.size} sizes that add up to "
-            f"{offsets[-1]}{hint}"
-        )
-    return offsets

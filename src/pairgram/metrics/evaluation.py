@@ -425,7 +425,6 @@ def evaluate(
     score: ArrayLike | Estimator,
     qid: ArrayLike | None = None,
     *,
-    group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     convention: Convention = "default",
     per_query: bool = False,
@@ -453,12 +452,10 @@ def evaluate(
         rank take it, not auc, kendall and the others whose value comes from pairs or scores. With a
         table as y, this is a fitted model, whose `predict` scores the rows.
     qid : array-like of shape (n_rows,) or None
-        Rows with equal ids form a query, wherever they stand. With neither `qid` nor `group`, all
-        rows are one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows
+        Rows with equal ids form a query, wherever they stand. Without `qid`, all rows are one
+        query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows
         and a metric is made for result lists. These are all metrics except auc, ef, bedroc,
         kendall, spearman, pearson and the metrics of pairs, which are also used on all rows.
-    group : array-like of shape (n_queries,) of int, or None
-        Sizes of the queries, in place of `qid`, if the rows of each query stand together.
     sample_weight : array-like of shape (n_rows,), ≥ 0, or None
         The weight of a query in the mean is the mean weight of its rows. The ranking within a query
         is not weighted.
@@ -509,7 +506,6 @@ def evaluate(
     """
     others = {
         "qid": qid,
-        "group": group,
         "sample_weight": sample_weight,
         "propensity": propensity,
     }
@@ -532,14 +528,13 @@ def evaluate(
             n_rows = table.survey().n_rows
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
         return evaluate_table(wanted, table, score, per_query)
-    if qid is None and group is None and of_lists and np.ndim(y) == 1:
+    if qid is None and of_lists and np.ndim(y) == 1:
         warn_of_missing_queries("evaluate", len(np.asarray(y)), "one result list")
     return evaluate_metrics(
         wanted,
         y,
         score,
         qid,
-        group=group,
         sample_weight=sample_weight,
         per_query=per_query,
         propensity=propensity,

@@ -376,7 +376,6 @@ class Metric:
         score: ArrayLike,
         qid: ArrayLike | None = None,
         *,
-        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         per_query: bool = False,
@@ -411,7 +410,6 @@ class Metric:
             y,
             score,
             qid,
-            group=group,
             sample_weight=sample_weight,
             propensity=propensity,
             per_query=per_query,
@@ -533,7 +531,6 @@ def evaluate_metrics(
     score: object,
     qid: ArrayLike | None = None,
     *,
-    group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     per_query: bool = False,
     propensity: ArrayLike | None = None,
@@ -549,7 +546,7 @@ def evaluate_metrics(
             f"score must have shape ({labels.size},) or (n_scores, {labels.size}) to go with y, "
             f"got {scores.shape}"
         )
-    queries = Queries.make(labels.size, qid=qid, group=group)
+    queries = Queries.make(labels.size, qid=qid)
     if per_query and sample_weight is not None:
         raise ValueError("sample_weight weighs queries in the mean: per_query=True takes none")
     weights = None if sample_weight is None else query_weights(sample_weight, queries)

@@ -221,7 +221,7 @@ def _values(metrics: list[Metric], lists: list[Any]) -> dict[str, Any]:
         score += [scores.astype(np.float64), np.full(len(rest), np.nan)]
         sizes.append(len(labels) + len(rest))
     rows = np.concatenate(y), np.concatenate(score)
-    return evaluate(metrics, *rows, group=sizes, per_query=True)
+    return evaluate(metrics, *rows, np.repeat(np.arange(len(sizes)), sizes), per_query=True)
 
 
 def _count(name: str, scores: Vector, labels: Vector, missed: Vector, judgements: Any) -> float:

@@ -53,7 +53,6 @@ from pairgram.rankers.scores import (
     scores_of,
     scores_of_table,
 )
-from pairgram.rankers.validation import with_validation
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
@@ -140,7 +139,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -166,8 +164,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
             one query. A `MissingQueryWarning` warns of this if there are more than 1,000 rows and
             pairs are formed within queries.
-        group : array-like of shape (n_queries,) of int, or None
-            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
             A weight of 2 is the same as having the row twice. The weight of a pair is the product
             of the weights of its rows. The weights of all pairs must add up to at least 1e-290 and
@@ -201,13 +197,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Warns
         -----
         MissingQueryWarning
-            If there are more than 1,000 rows without `qid` and `group`; see `qid`.
+            If there are more than 1,000 rows without `qid`.
         UserWarning
             If no query has two rows with different labels, although tied pairs count: the model is
             then zero. Also if columns do not suit the feature map or the kernel, or if the fit is
             expected to take more than a minute.
         """
-        info = RowInfo(qid, group, sample_weight, query_weight, offset, propensity=propensity)
+        info = RowInfo(qid, sample_weight, query_weight, offset, propensity=propensity)
         return self._fit(X, y, info)
 
     @abstractmethod
@@ -279,9 +275,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         weighs = alone and getattr(self, "weighting", "pairs") == "queries"
         reads = any(kind in LIST_KINDS for kind in _listed(self.inputs))
         return self._needs_queries or weighs or reads
-
-    def _arguments_of_fit(self, named: dict[str, Any]) -> dict[str, Any]:
-        return with_validation(self, named)
 
     def predict(
         self,
@@ -702,7 +695,6 @@ class LinearSearch(LinearRanker):
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
@@ -717,7 +709,7 @@ class LinearSearch(LinearRanker):
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             As in `RankRLS.fit`. The features of a table are read once more, to score the rows that
             are held out; `cv` says how.
-        y, qid, group, sample_weight, query_weight, offset :
+        y, qid, sample_weight, query_weight, offset :
             As in `RankRLS.fit`.
         groups : array-like of shape (n_rows,), any hashable type, or None
             Ids of what is held out together, if that is larger than a query: days, sellers, judges,
@@ -731,13 +723,11 @@ class LinearSearch(LinearRanker):
             as the fit does: clicks that are held out have the same bias as others.
         validation : (X, y), (X, y, qid) or (X, y, qid, others), table of `scan`, or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
-            and `cv` must then be None. It needs query ids if `fit` gets `qid` or `group`, and
-            offsets if `fit` gets `offset`, and propensities if `fit` gets these: others is
-            ``{"offset": ..., "propensity": ...}``, or the offsets alone. All its rows have weight
-            1. If X is a table, it is a table with the same features, whose weights count in the
-            mean over queries. Comparisons, `Preferences` of its own rows, are y if those of `fit`
-            are. It may also be spelled as for LightGBM and XGBoost: ``eval_set=[(X,
-            y)]`` with ``eval_group=[sizes]`` or ``eval_qid=[ids]``.
+            and `cv` must then be None. It needs query ids if `fit` gets `qid`, offsets if `fit`
+            gets `offset`, and propensities if `fit` gets these: others is ``{"offset": ...,
+            "propensity": ...}``, or the offsets alone. All its rows have weight 1. If X is a table,
+            it is a table with the same features, whose weights count in the mean over queries.
+            Comparisons, `Preferences` of its own rows, are y if those of `fit` are.
 
         Returns
         -------
@@ -754,7 +744,7 @@ class LinearSearch(LinearRanker):
         UserWarning
             As in `RankRLS.fit`.
         """
-        info = RowInfo(qid, group, sample_weight, query_weight, offset, groups, propensity)
+        info = RowInfo(qid, sample_weight, query_weight, offset, groups, propensity)
         return self._fit(X, y, info, validation)
 
     def to_frame(self) -> Any:

@@ -176,8 +176,7 @@ class Recommendations:
         order = np.argsort(owner, kind="stable")
         y = np.concatenate((np.isin(listed, pairs), np.ones(len(missed))))[order]
         score = np.concatenate((k - rank, np.full(len(missed), np.nan)))[order]
-        sizes = np.bincount(owner, minlength=len(with_pairs))
-        values = evaluate(wanted, y, score, group=sizes, per_query=per_user)
+        values = evaluate(wanted, y, score, owner[order], per_query=per_user)
         if per_user:
             return {"user": self.users[with_pairs], **values}
         shown = np.unique(self.places[self.places >= 0])

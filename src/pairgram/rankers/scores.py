@@ -272,7 +272,7 @@ def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Querie
         return Queries.make(n_rows, qid=qid)
     if model.uses_qid_:
         name = f"predict of a {type(model).__name__} with inputs within lists"
-        warn_of_missing_queries(name, n_rows, "one list", takes_sizes=False)
+        warn_of_missing_queries(name, n_rows, "one list")
     return None
 
 

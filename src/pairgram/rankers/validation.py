@@ -1,17 +1,14 @@
-"""Validation sets, whose rows searches hold out, and their other spellings."""
+"""Validation sets, whose rows searches hold out."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim, warn_caller
+from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
-from pairgram.data.queries import Queries
 from pairgram.features.base import is_known
 from pairgram.features.gaps import filled
 from pairgram.features.inputs import prepared_as
@@ -28,74 +25,8 @@ if TYPE_CHECKING:
         | None
     )
 
-SPELLINGS = ("eval_set", "eval_group", "eval_qid")
 # What errors of a validation set call it.
 _VALIDATION = ("validation", "X of validation", "y of validation")
-
-
-def with_validation(model: BaseEstimator, named: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `fit` with `validation` in place of its other spellings.
-
-    Parameters
-    ----------
-    model : ranker
-    named : dict
-        The arguments by keyword. ``eval_set=[(X, y)]`` with ``eval_group=[sizes]`` or
-        ``eval_qid=[ids]``, lists of one entry each or the entry itself, stand for ``validation=(X,
-        y, qid)``. A ranker without settings to choose ignores them with a warning.
-
-    Raises
-    ------
-    ValueError
-        If `validation` is given as well, if there are several sets, or sizes or ids without rows.
-    """
-    given = {name: named[name] for name in SPELLINGS if named.get(name) is not None}
-    named = {name: value for name, value in named.items() if name not in SPELLINGS}
-    if not given:
-        return named
-    if "validation" not in inspect.signature(type(model).fit).parameters:
-        warn_caller(
-            f"{type(model).__name__} has no settings to choose, so fit ignores "
-            f"{' and '.join(given)}: take the class whose name ends with CV",
-            UserWarning,
-        )
-        return named
-    if named.get("validation") is not None:
-        raise ArgumentError(
-            "validation", f"and {' and '.join(given)} say the same: give one of them"
-        )
-    if "eval_set" not in given:
-        raise ValueError(f"{' and '.join(given)} came without eval_set, the rows (X, y)")
-    if "eval_group" in given and "eval_qid" in given:
-        raise ValueError("eval_group and eval_qid say the same in two ways: give one of them")
-    X, y = _pair(given["eval_set"])
-    qid, sizes = (_only(name, given.get(name)) for name in ("eval_qid", "eval_group"))
-    if sizes is not None:
-        try:
-            offsets = Queries.make(len(y), group=sizes).offsets
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"eval_{error}") from None  # which begins with "group"
-        qid = np.repeat(np.arange(len(sizes)), np.diff(offsets))
-    return named | {"validation": (X, y) if qid is None else (X, y, qid)}
-
-
-def _pair(sets: object) -> tuple[Any, Any]:
-    """Return the only (X, y)."""
-    if isinstance(sets, list) and len(sets) == 1:
-        (sets,) = sets
-    if isinstance(sets, tuple) and len(sets) == 2:
-        return sets
-    found = f"a list of {len(sets)}" if isinstance(sets, list) else type(sets).__name__
-    raise ValueError(f"eval_set must be [(X, y)], one set, got {found}")
-
-
-def _only(name: str, values: object) -> Any:
-    """Return the only array of a list, or the array that was given itself."""
-    if values is None or not isinstance(values, (list, tuple)) or np.ndim(values[0]) == 0:
-        return values
-    if len(values) != 1:
-        raise ArgumentError(name, f"must have one entry, as eval_set has, got {len(values)}")
-    return values[0]
 
 
 def held_rows(
@@ -155,11 +86,7 @@ def _read(
         wanted = wanted if propensity is None else "no propensities"
         raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
     if qid is None and info.has_queries:
-        raise ArgumentError(
-            "validation",
-            "is (X, y), but fit has query ids: give (X, y, qid), or eval_qid or "
-            "eval_group beside eval_set",
-        )
+        raise ArgumentError("validation", "is (X, y), but fit has query ids: give (X, y, qid)")
     if (offset is None) != (info.offset is None):
         wanted = "an offset: give (X, y, qid, offset)"
         wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"

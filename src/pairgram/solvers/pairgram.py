@@ -195,7 +195,6 @@ class Pairgram:
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
@@ -221,7 +220,7 @@ class Pairgram:
             ids=ids,
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return self.update(X, y, qid=qid, group=group, **weights, propensity=propensity)
+        return self.update(X, y, qid=qid, **weights, propensity=propensity)
 
     def update(
         self,
@@ -229,7 +228,6 @@ class Pairgram:
         y: ArrayLike | None = None,
         *,
         qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
@@ -250,10 +248,7 @@ class Pairgram:
             statistics of queries, with the default `pairs`, `scope`, `weighting` and `target`
             alone.
         qid : array-like of shape (n_rows,), any hashable type, or None
-            Query ids; the rows may come in any order. With neither `qid` nor `group`, all rows are
-            one query.
-        group : array-like of shape (n_queries,) of int, or None
-            Sizes of the queries, in place of `qid`, if the rows of each query stand together.
+            Query ids; the rows may come in any order. Without `qid`, all rows are one query.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
             A weight of 2 is the same as having the row twice. Weights below 2.2e-308 count as 0.
             The weight of a pair is the product of the weights of its rows. The weights of all pairs
@@ -281,7 +276,7 @@ class Pairgram:
         before = self._total
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         others = weights | {"propensity": propensity}
-        table = as_table(X, y=y, qid=qid, group=group, **others)
+        table = as_table(X, y=y, qid=qid, **others)
         of_clicks = propensity is not None if table is None else table.is_of_clicks
         self._require_clicks(of_clicks)
         if table is not None:
@@ -291,7 +286,7 @@ class Pairgram:
         X = with_entries(X)
         names = names_of(X)
         self._require_names(names)
-        data = RankingData.make(X, y, qid=qid, group=group, **others)
+        data = RankingData.make(X, y, qid=qid, **others)
         fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
         data = replace(data, X=filled(data.X, fill))
         ids = self._ids_with(data)
