@@ -262,7 +262,7 @@ def test_many_categories_take_no_more_time_than_rows():
     frame = pd.DataFrame({"id": ids.astype(str), "n": ids, "price": ids / 100})
     for name, ranker in (("n", RankRLS(form="dual")), ("id", RankRLS(form="dual"))):
         columns = make_column_transformer((ONE_HOT, [name]), ("passthrough", ["price"]))
-        y, one_list = np.sin(ids[:1500]), {"rankrls__group": [1500]}
+        y, one_list = np.sin(ids[:1500]), {"rankrls__qid": np.zeros(1500)}
         model = make_pipeline(columns, ranker).fit(frame[:1500][[name, "price"]], y, **one_list)
         begun = time.process_time()
         scores = scores_of(model, table_of(frame.assign(y=0.0, q=1), [name, "price"]))

@@ -698,7 +698,7 @@ class GivenTable:
             if held is None:
                 return None
         whole = self._whole
-        info = RowInfo(whole.query, None, whole.weights, None, None)
+        info = RowInfo(whole.query, sample_weight=whole.weights)
         rows = GivenArrays(self._model, whole.X, whole.y, info, self._preparation)
         if held is None:
             return rows, None
