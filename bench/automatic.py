@@ -23,33 +23,32 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse
-from threadpoolctl import threadpool_limits
 
 import pairgram
-from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
+from common import machine_line, markdown_table, progress, seconds, stopwatch, use_threads
 from data import Ranking, make_interactions
 
 N_TRAINING = 200
 LIGHTGBM = tuple(itertools.product((7, 15, 31), (0.05, 0.1)))  # leaves, learning rate
 ROUNDS = 100
 
-Train = Callable[[Ranking, int], Callable[[np.ndarray], np.ndarray]]
+Train = Callable[[Ranking], Callable[[np.ndarray], np.ndarray]]
 
 
-def automatic(data: Ranking, threads: int) -> Callable[[np.ndarray], np.ndarray]:
+def automatic(data: Ranking) -> Callable[[np.ndarray], np.ndarray]:
     """Fit the ranker without settings."""
-    return pairgram.AutoRanker(n_threads=threads).fit(data.X, data.y, qid=data.qid).predict
+    return pairgram.AutoRanker().fit(data.X, data.y, qid=data.qid).predict
 
 
-def linear(data: Ranking, threads: int) -> Callable[[np.ndarray], np.ndarray]:
+def linear(data: Ranking) -> Callable[[np.ndarray], np.ndarray]:
     """Fit the linear default."""
-    return pairgram.RankRLSCV(n_threads=threads).fit(data.X, data.y, qid=data.qid).predict
+    return pairgram.RankRLSCV().fit(data.X, data.y, qid=data.qid).predict
 
 
-def boosted(leaves: int, rate: float) -> Train:
+def boosted(leaves: int, rate: float, threads: int) -> Train:
     """Return the training of one setting of LightGBM."""
 
-    def train(data: Ranking, threads: int) -> Callable[[np.ndarray], np.ndarray]:
+    def train(data: Ranking) -> Callable[[np.ndarray], np.ndarray]:
         import lightgbm
 
         parameters = {
@@ -77,7 +76,7 @@ def split(seed: int) -> tuple[Ranking, Ranking]:
     )
 
 
-def measured(ways: dict[str, Train], n_seeds: int, threads: int) -> dict[str, tuple[list, float]]:
+def measured(ways: dict[str, Train], n_seeds: int) -> dict[str, tuple[list, float]]:
     """Return the mean NDCG@10 on the test queries of every seed, and the mean seconds."""
     metric = pairgram.get_metric("ndcg@10")
     values: dict[str, list[float]] = {way: [] for way in ways}
@@ -86,7 +85,7 @@ def measured(ways: dict[str, Train], n_seeds: int, threads: int) -> dict[str, tu
         training, test = split(seed)
         for way, train in ways.items():
             progress(f"seed {seed}: {way}")
-            time, predict = stopwatch(functools.partial(train, training, threads))
+            time, predict = stopwatch(functools.partial(train, training))
             times[way] += time / n_seeds
             values[way].append(float(metric(test.y, predict(test.X), test.qid)))
     return {way: (values[way], times[way]) for way in ways}
@@ -119,7 +118,7 @@ def _grades(score: np.ndarray) -> np.ndarray:
     return np.digitize(score, np.quantile(score, [0.6, 0.85, 0.95])).astype(float)
 
 
-def kept_times(budgets: list[float], busy: int, threads: int) -> str:
+def kept_times(budgets: list[float], busy: int) -> str:
     """Return the table of the seconds that fits took, while other processes were busy."""
     data = {f"{n} x {d}, queries of {size}": made_rows(n, d, size) for n, d, size in SHAPES}
     data[f"{WIDE[0]} x {WIDE[1]}, CSR"] = wide_rows(*WIDE)
@@ -129,7 +128,7 @@ def kept_times(budgets: list[float], busy: int, threads: int) -> str:
         for name, ranking in data.items():
             row = [name]
             for budget in budgets:
-                model = pairgram.AutoRanker(time_budget=budget, n_threads=threads)
+                model = pairgram.AutoRanker(time_budget=budget)
                 fit = functools.partial(model.fit, ranking.X, ranking.y, qid=ranking.qid)
                 time, _ = stopwatch(fit)
                 first = model.trials_["seconds"][0]
@@ -155,19 +154,18 @@ def main() -> None:
     )
     parser.add_argument("--busy", type=int, default=2, metavar="N", help="other processes")
     arguments = parser.parse_args()
-    threads = threads_of(arguments.threads)
-    threadpool_limits(threads)
+    threads = use_threads(arguments.threads)
     if arguments.budgets is not None:
-        print(machine_line(threads, ("numpy", "scipy")))
-        print(kept_times(arguments.budgets or [0.3, 1.0, 2.0, 10.0], arguments.busy, threads))
+        print(machine_line(("numpy", "scipy")))
+        print(kept_times(arguments.budgets or [0.3, 1.0, 2.0, 10.0], arguments.busy))
         return
-    print(machine_line(threads, ("numpy", "scipy", "lightgbm")))
+    print(machine_line(("numpy", "scipy", "lightgbm")))
     ways = {"AutoRanker": automatic, "RankRLSCV, linear": linear}
     peers = {
-        f"LightGBM, {leaves} leaves, rate {rate}": boosted(leaves, rate)
+        f"LightGBM, {leaves} leaves, rate {rate}": boosted(leaves, rate, threads)
         for leaves, rate in LIGHTGBM
     }
-    found = measured(ways | peers, arguments.seeds, threads)
+    found = measured(ways | peers, arguments.seeds)
     best = max(peers, key=lambda way: np.mean(found[way][0]))
     rows = []
     for way, (values, time) in found.items():

@@ -149,9 +149,9 @@ def times(options: Options) -> Iterator[str]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100_000, 136))
     y, qid = X @ rng.normal(size=136) + rng.normal(size=100_000), np.arange(100_000) // 100
-    linear = RankRLS(10.0, keep_covariance=True, n_threads=options.threads).fit(X, y, qid=qid)
+    linear = RankRLS(10.0, keep_covariance=True).fit(X, y, qid=qid)
     settings = {"kernel": "rbf", "gamma": 0.005, "keep_covariance": True}
-    kernel = RankRLS(1.0, n_threads=options.threads, **settings)
+    kernel = RankRLS(1.0, **settings)
     kernel.fit(X[:2000], y[:2000], qid=qid[:2000])
     Z, root = X[-5000:], np.triu(rng.normal(size=(2000, 2000))) + 100 * np.eye(2000)
     triangle = np.asfortranarray(linear.posterior_.root.T)
@@ -188,7 +188,7 @@ def process(options: Options) -> Iterator[str]:
     covariance = RBF(10**0.5 / 2**0.5, "fixed") + ConstantKernel(1e5, "fixed")
     beside = GaussianProcessRegressor(covariance, alpha=0.1, optimizer=None)
     settings = {"kernel": "rbf", "gamma": 0.1, "weighting": "documents", "keep_covariance": True}
-    ours = RankRLS(0.1, n_threads=options.threads, **settings)
+    ours = RankRLS(0.1, **settings)
     pool = rng.normal(size=(20_000, 10))
     calls: dict[str, Callable[[], object]] = {
         "`RankRLS`: fit": lambda: ours.fit(X, y),
@@ -390,10 +390,10 @@ def evidence(options: Options) -> Iterator[str]:
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(4000, 10)), np.arange(4000) // 20
     y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=4000)
-    told = {"kernel": "rbf", "gamma": 0.05, "weighting": "documents", "n_threads": options.threads}
+    told = {"kernel": "rbf", "gamma": 0.05, "weighting": "documents"}
     rows = RankingData.delimit(X, y, qid)
-    data = replace(rows, feature_map=KernelMap("rbf", gamma=0.05, n_threads=options.threads).fit(X))
-    gram = DualGram(data, PairSettings("with_ties", "query", "documents"), options.threads)
+    data = replace(rows, feature_map=KernelMap("rbf", gamma=0.05).fit(X))
+    gram = DualGram(data, PairSettings("with_ties", "query", "documents"))
 
     def path() -> None:
         ridge = gram.decompose()

@@ -28,10 +28,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 import pairgram
-from common import machine_line, markdown_table, progress, stopwatch, threads_of
+from common import machine_line, markdown_table, progress, stopwatch, use_threads
 from letor import default_folder
 from pairgram.clicks import ClickLog, estimate_propensities, simulate
 from pairgram.datasets import Fold
@@ -174,19 +173,18 @@ def propensities(log: Log, cell: Cell, how: str) -> np.ndarray:
 
 
 def learn(
-    log: Log, cell: Cell, threads: int, how: str = KNOWN, hinge: bool = False, below: bool = False
+    log: Log, cell: Cell, how: str = KNOWN, hinge: bool = False, below: bool = False
 ) -> Predict:
     """Learn as pairgram does from clicks with propensities: from rows that were shown, or all."""
     model = pairgram.RankSVMCV(cv=5) if hinge else pairgram.RankRLSCV()
-    model.set_params(n_threads=threads)
     shown = (log.positions > 0) | below
     propensity = propensities(log, cell, how)[shown]
     return model.fit(y=log.clicks[shown], propensity=propensity, **log.arguments(shown)).predict
 
 
-def learn_from_labels(log: Log, cell: Cell, threads: int, full: bool = False) -> Predict:
+def learn_from_labels(log: Log, cell: Cell, full: bool = False) -> Predict:
     """Learn as from labels: those of all rows, or the share of impressions with a click."""
-    model = pairgram.RankRLSCV(n_threads=threads)
+    model = pairgram.RankRLSCV()
     if full:
         return model.fit(log.rows.X, log.rows.y, qid=log.rows.qid).predict
     model.set_params(scoring="ndcg_linear@10")
@@ -195,11 +193,11 @@ def learn_from_labels(log: Log, cell: Cell, threads: int, full: bool = False) ->
     return model.fit(y=rates, **log.arguments(shown)).predict
 
 
-def learn_against_unclicked(log: Log, cell: Cell, threads: int) -> Predict:
+def learn_against_unclicked(log: Log, cell: Cell) -> Predict:
     """Weigh clicked rows by 1 / propensity, and drop pairs of two clicked ones."""
     row, impression, position, click = log.joined()
     weight = np.where(click > 0, 1 / looks(cell.bias)[position - 1], 1.0)
-    model = pairgram.RankRLSCV(pairs="without_ties", cv=5, n_threads=threads)
+    model = pairgram.RankRLSCV(pairs="without_ties", cv=5)
     found = {"qid": impression, "groups": log.rows.qid[row], "sample_weight": weight}
     return model.fit(log.rows.X[row], click, **found).predict
 
@@ -238,7 +236,7 @@ def ways_of(fold: Fold, cell: Cell, threads: int) -> Mapping[str, Callable[[], P
     )
 
     def way(learner: Callable[..., Predict], **named: Any) -> Callable[[], Predict]:
-        return lambda: learner(log_of_all(), cell, threads, **named)
+        return lambda: learner(log_of_all(), cell, **named)
 
     def trees(position: bool) -> Callable[[], Predict]:
         return lambda: learn_trees(*parts(), threads, position)
@@ -354,7 +352,7 @@ def main() -> None:
     unknown = set(arguments.sets) - set(SETS)
     if unknown:
         parser.error(f"unknown data set {min(unknown)!r}; they are {', '.join(SETS)}")
-    threads = threads_of(arguments.threads)
+    threads = use_threads(arguments.threads)
     cells = [
         Cell(name, fold, seed, bias, noise, number)
         for number in arguments.impressions
@@ -364,9 +362,8 @@ def main() -> None:
         for bias in POWERS
         for noise in NOISES
     ]
-    with threadpool_limits(threads):
-        measure(arguments.results, cells, arguments.data, arguments.way, threads)
-    print(machine_line(threads, ("numpy", "scipy", "lightgbm")))
+    measure(arguments.results, cells, arguments.data, arguments.way, threads)
+    print(machine_line(("numpy", "scipy", "lightgbm")))
     for text in tables(arguments.results, cells):
         print(f"\n{text}", flush=True)
 

@@ -19,6 +19,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import pairgram
+from pairgram._support.machine import thread_count
+
 MIB = 2**20
 _STATUS = Path("/proc/self/status")
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -48,13 +51,22 @@ def stopwatch(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begin, result
 
 
-def threads_of(asked: int | None) -> int:
-    """Return the number of threads that is asked for, or else what pairgram takes by default."""
+def use_threads(asked: int | None) -> int:
+    """Limit pairgram and BLAS, here and in fresh processes, if asked; return pairgram's threads."""
     if asked is not None:
-        return asked
-    can_tell = hasattr(os, "sched_getaffinity")
-    available = len(os.sched_getaffinity(0)) if can_tell else os.cpu_count() or 1
-    return min(available, int(os.environ.get("OMP_NUM_THREADS") or available))
+        os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(asked)
+        threadpool_limits(asked)
+    return thread_count()
+
+
+def on_threads(n: int, call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that makes the call while pairgram has so many threads."""
+
+    def limited() -> Any:
+        with pairgram.threads(n):
+            return call()
+
+    return limited
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -125,14 +137,14 @@ def mebibytes(value: float) -> str:
     return f"{value / MIB:.1f} MiB"
 
 
-def machine_line(n_threads: int, packages: Sequence[str]) -> str:
+def machine_line(packages: Sequence[str]) -> str:
     """Return a line on the machine, the threads of pairgram and of BLAS, and the versions."""
     blas = {f"{info['internal_api']} {info['num_threads']}" for info in threadpool_info()}
     versions = ", ".join(f"{name} {_version(name)}" for name in ("pairgram", *packages))
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     return (
         f"{_processor()}, {os.cpu_count()} CPUs, {platform.system()}{load}; "
-        f"threads: pairgram {n_threads}, {', '.join(sorted(blas))}; "
+        f"threads: pairgram {thread_count()}, {', '.join(sorted(blas))}; "
         f"Python {platform.python_version()}, {versions}."
     )
 
@@ -187,12 +199,9 @@ def print_tables(
     unknown = set(names) - set(tables)
     if unknown:
         parser.error(f"unknown table {min(unknown)!r}; the tables are {', '.join(tables)}")
-    threads = threads_of(arguments["threads"])
-    if arguments["threads"] is not None:
-        os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # of the fresh processes
-        threadpool_limits(threads)
-    options = make_options(**(arguments | {"threads": threads}))
-    print(machine_line(threads, packages))
+    arguments["threads"] = use_threads(arguments["threads"])
+    options = make_options(**arguments)
+    print(machine_line(packages))
     print(f"Medians of {options.repeat} runs.")
     for name in names:
         progress(f"table {name}")

@@ -75,7 +75,7 @@ def least_squares(options: Options) -> Iterator[str]:
     """One ridge, beside scikit-learn's on differences."""
     drawn = draw(options.pairs, options.items, options.features)
     Z, ones = drawn.differences, np.ones(options.pairs)
-    ours = RankRLS(10.0, n_threads=options.threads)
+    ours = RankRLS(10.0)
     theirs = Ridge(10.0, fit_intercept=False, solver="cholesky")
     assert_close(ours.fit(drawn.X, drawn.y).coef_, theirs.fit(Z, ones).coef_)
     with PeakMemory() as memory:
@@ -99,7 +99,7 @@ def held_out(options: Options) -> Iterator[str]:
     """Thirty ridges with exact held-out accuracy."""
     drawn = draw(options.pairs, options.items, options.features)
     searches = {
-        f'`cv="{way}"`': RankRLSCV(ALPHAS, cv=way, n_threads=options.threads)
+        f'`cv="{way}"`': RankRLSCV(ALPHAS, cv=way)
         for way in ("leave-comparison-out", "leave-item-out")
     }
     fits = {
@@ -118,10 +118,10 @@ def logistic(options: Options) -> Iterator[str]:
     Z = drawn.differences
     sign = np.where(np.arange(len(Z)) % 2, 1.0, -1.0)  # it wants two classes
     Z *= sign[:, None]
-    exact = RankSVM(0.01, loss="logistic", tol=1e-12, n_threads=options.threads)
+    exact = RankSVM(0.01, loss="logistic", tol=1e-12)
     theirs = LogisticRegression(C=0.01, fit_intercept=False, solver="newton-cholesky", tol=1e-12)
     assert_close(exact.fit(drawn.X, drawn.y).coef_, theirs.fit(Z, sign).coef_[0])
-    ours = RankSVM(0.01, loss="logistic", n_threads=options.threads)
+    ours = RankSVM(0.01, loss="logistic")
     usual = LogisticRegression(C=0.01, fit_intercept=False)
     times = interleaved(
         {
@@ -144,7 +144,7 @@ def players(options: Options) -> Iterator[str]:
     drawn = draw(n_pairs, n_items, options.features)
     pairs = list(zip(drawn.y.winner.tolist(), drawn.y.loser.tolist(), strict=True))
     ids = scipy.sparse.eye_array(n_items, format="csr")
-    model = RankSVM(10.0, loss="logistic", tol=1e-12, n_threads=options.threads)
+    model = RankSVM(10.0, loss="logistic", tol=1e-12)
 
     def by_choix() -> np.ndarray:
         return choix.opt_pairwise(n_items, pairs, alpha=0.05, method="Newton-CG", tol=1e-12)
@@ -188,7 +188,7 @@ def trees(options: Options) -> Iterator[str]:
                 "thread_count": options.threads,
             }
         )
-        ours = RankRLSCV(n_threads=options.threads)
+        ours = RankRLSCV()
         fits = {
             "`RankRLSCV`": lambda ours=ours, drawn=drawn, seen=seen: ours.fit(
                 drawn.X[:n_items], seen

@@ -95,8 +95,8 @@ def whole(options: Options) -> Iterator[str]:
     """Fit the whole log, with exact scores for people who were never seen."""
     X, y, person, _ = World.draw(options.people, options.things, LEFT, RIGHT).rate(options.rows)
     feature_map = cross(LEFT, RIGHT)
-    one = RankRLS(1e4, feature_map=feature_map, n_threads=options.threads)
-    search = RankRLSCV(feature_map=feature_map, cv=None, n_threads=options.threads)
+    one = RankRLS(1e4, feature_map=feature_map)
+    search = RankRLSCV(feature_map=feature_map, cv=None)
     with PeakMemory() as of_one:
         one.fit(X, y, qid=person)
     with PeakMemory() as of_search:
@@ -119,15 +119,13 @@ def explicit(options: Options) -> Iterator[str]:
     X, y, person, _ = World.draw(n_people, options.things, LEFT, RIGHT).rate(n_rows)
     feature_map = cross(LEFT, RIGHT)
     making, H = stopwatch(lambda: feature_map.fit_transform(X))
-    ours = RankRLSCV(feature_map=feature_map, cv=None, n_threads=options.threads)
-    theirs = RankRLSCV(cv=None, n_threads=options.threads)
+    ours = RankRLSCV(feature_map=feature_map, cv=None)
+    theirs = RankRLSCV(cv=None)
     a, b = ours.fit(X, y, qid=person), theirs.fit(H, y, qid=person)
     assert abs(a.alpha_ - b.alpha_) < 1e-12 * b.alpha_
     assert np.abs(a.scores_ - b.scores_).max() < 1e-9
     assert np.abs(a.coef_ - b.coef_).max() < 1e-9 * np.abs(b.coef_).max()
     one, other = RankRLS(1e4, feature_map=feature_map), RankRLS(1e4)
-    for model in (one, other):
-        model.set_params(n_threads=options.threads)
     times = interleaved(
         {
             "`Cross`, one ridge": lambda: one.fit(X, y, qid=person),
@@ -179,11 +177,7 @@ def steps(options: Options) -> Iterator[str]:
         largest = float(np.linalg.norm(W))
         W /= largest
     alpha = largest / 1e4
-    model = RankRLS(
-        alpha,
-        feature_map=Cross(slice(0, d), slice(d, 2 * d)),
-        n_threads=options.threads,
-    )
+    model = RankRLS(alpha, feature_map=Cross(slice(0, d), slice(d, 2 * d)))
     qid = np.repeat(np.arange(n_queries), size)
     with PeakMemory() as memory:
         seconds = [stopwatch(lambda: model.fit(X, y, qid=qid))[0] for _ in range(options.repeat)]
@@ -222,9 +216,9 @@ def best_things(options: Options) -> Iterator[str]:
             a[first : first + 1000] @ b.T
 
     calls = {
-        "`recommend`": lambda: recommend(model, users, items, n_threads=options.threads),
+        "`recommend`": lambda: recommend(model, users, items),
         "`recommend(exclude=)`, 20 seen a person": lambda: recommend(
-            model, users, items, exclude=seen, n_threads=options.threads
+            model, users, items, exclude=seen
         ),
         "BLAS, float64, blocks of the product": lambda: in_blocks(vectors, items),
         "BLAS, float32, blocks of the product": lambda: in_blocks(*narrow),
@@ -252,11 +246,11 @@ def quality(options: Options) -> Iterator[str]:
         rng = np.random.default_rng(seed)
 
         def ours(X=X, y=y, person=person, known=known):
-            model = RankRLSCV(feature_map=cross(left, right), n_threads=options.threads)
+            model = RankRLSCV(feature_map=cross(left, right))
             return model.fit(X[known], y[known], qid=person[known]).predict
 
         def for_all(X=X, y=y, person=person, known=known):
-            model = RankRLSCV(n_threads=options.threads)
+            model = RankRLSCV()
             return model.fit(X[known], y[known], qid=person[known]).predict
 
         def trees(X=X, y=y, person=person, known=known):
@@ -378,7 +372,7 @@ def rows(options: Options) -> Iterator[str]:
     X = np.hstack([people[users[:4000] % 20_000], things[items[:4000]]])
     model = RankRLS(feature_map=Cross(slice(0, 8), slice(8, 16)))
     model.fit(X, rng.integers(0, 3, 4000), qid=users[:4000])
-    found = recommend(model, people, things, n_threads=options.threads)
+    found = recommend(model, people, things)
     held = rng.integers(0, 20_000, 200_000), rng.integers(0, n_items, 200_000)
     calls = {"`evaluate`, 5 metrics and coverage": lambda: found.evaluate(*held)}
     yield "Lists of 10 of 20,000 people against 200,000 pairs that were held out:"

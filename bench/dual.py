@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import threadpool_limits
 
 from common import (
     PeakMemory,
@@ -33,7 +32,7 @@ from common import (
     seconds,
     stopwatch,
 )
-from pairgram import RankRLS, RankRLSCV, kernel_matrix
+from pairgram import RankRLS, RankRLSCV, kernel_matrix, threads
 
 N_FEATURES, LENGTH, GAMMA = 46, 40, 1.0
 ALPHAS = 2.0 ** np.arange(9, -21, -1)  # 30, descending
@@ -89,7 +88,7 @@ def table_time(options: Options) -> Iterator[str]:
     X, y, qid = make_rows(options.rows - options.rows % LENGTH)
     valid = X[:LENGTH], y[:LENGTH], qid[:LENGTH]
     K = kernel_matrix(X, gamma=GAMMA)
-    named = {"kernel": "rbf", "gamma": GAMMA, "n_threads": options.threads}
+    named = {"kernel": "rbf", "gamma": GAMMA}
     search = RankRLSCV(ALPHAS, **named)
     one = RankRLS(ALPHAS[0], **named)
     expected = path_by_hand(X, y) @ K
@@ -124,10 +123,11 @@ def table_time(options: Options) -> Iterator[str]:
 def require_equal_bits(X: Any, y: Any, qid: Any, valid: Any) -> None:
     """Compare the results of one thread and two."""
     found = []
+    search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA)
     for n_threads in (1, 2):
-        search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=n_threads)
         for held_out in (valid, None):
-            search.fit(X, y, qid=qid, validation=held_out)
+            with threads(n_threads):
+                search.fit(X, y, qid=qid, validation=held_out)
             found.append((search.coef_path_, search.scores_))
     for one, other in zip(found[:2], found[2:], strict=True):
         for of_one, of_other in zip(one, other, strict=True):
@@ -142,8 +142,8 @@ def table_busy(options: Options) -> Iterator[str]:
     X, y, qid = make_rows(options.rows - options.rows % LENGTH)
     valid = X[:LENGTH], y[:LENGTH], qid[:LENGTH]
     K = kernel_matrix(X, gamma=GAMMA)
-    search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=options.threads)
-    one = RankRLS(ALPHAS[0], kernel="rbf", gamma=GAMMA, n_threads=options.threads)
+    search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA)
+    one = RankRLS(ALPHAS[0], kernel="rbf", gamma=GAMMA)
     ways: dict[str, Callable[[], Any]] = {
         "pairgram, one alpha": lambda: one.fit(X, y, qid=qid),
         "pairgram, fit and 30 alphas": lambda: search.fit(X, y, qid=qid, validation=valid),
@@ -177,16 +177,12 @@ def _spin() -> None:
 
 # Memory ---------------------------------------------------------------------------------------
 
-FITS: Mapping[str, tuple[bool, Callable[[int], Any]]] = {
-    "RankRLS, one alpha": (False, lambda n: RankRLS(1.0, kernel="rbf", gamma=GAMMA, n_threads=n)),
-    "RankRLSCV, 30 alphas, validation rows": (
-        True,
-        lambda n: RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=n),
-    ),
-    "RankRLSCV, 30 alphas, leave-query-out": (
-        True,
-        lambda n: RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA, n_threads=n),
-    ),
+FITS: Mapping[str, tuple[float, Any]] = {
+    "RankRLS, one alpha": (1.0, RankRLS(1.0, kernel="rbf", gamma=GAMMA)),
+    **{
+        f"RankRLSCV, 30 alphas, {way}": (1.5, RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA))
+        for way in ("validation rows", "leave-query-out")
+    },
 }
 
 
@@ -194,10 +190,9 @@ def table_memory(options: Options) -> Iterator[str]:
     """Resident memory of a whole fit beside what the documentation says."""
     rows, n_rows = [], options.memory_rows
     for dtype in (np.float64, np.float32):
-        for name, (path, _) in FITS.items():
+        for name, (documented, _) in FITS.items():
             progress(f"  {name}, {dtype.__name__}")
-            took, rise = in_fresh_process(_fit, name, n_rows, dtype, options.threads)
-            documented = 1.5 if path else 1.0
+            took, rise = in_fresh_process(_fit, name, n_rows, dtype)
             words = rise / 8 / n_rows**2
             cells = [f"{documented:.2f}", f"{words:.2f}", f"{rise / 2**30:.2f} GiB", seconds(took)]
             rows.append([f"{name}, {dtype.__name__}", *cells])
@@ -205,10 +200,9 @@ def table_memory(options: Options) -> Iterator[str]:
     yield markdown_table(["fit", "documented", "words", "rise", "time"], rows)
 
 
-def _fit(name: str, n_rows: int, dtype: Any, threads: int) -> tuple[float, float]:
-    threadpool_limits(threads)
+def _fit(name: str, n_rows: int, dtype: Any) -> tuple[float, float]:
     X, y, qid = make_rows(n_rows, dtype)
-    model = FITS[name][1](threads)
+    model = FITS[name][1]
     few = slice(0, 3 * LENGTH)
     valid = X[few], y[few], qid[few]
     model.fit(*valid[:2], qid=valid[2])

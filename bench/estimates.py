@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
+from common import machine_line, markdown_table, progress, seconds, stopwatch
 from pairgram import (
     ELMRank,
     ELMRankCV,
@@ -116,7 +116,7 @@ def main() -> None:
         rows.append([case.name, seconds(expected), seconds(taken), f"{expected / taken:.2f}"])
         progress(" ".join(rows[-1]))
     print(markdown_table(["fit", "announced", "took", "ratio"], rows))
-    print(machine_line(threads_of(None), ["numpy", "scipy"]))
+    print(machine_line(["numpy", "scipy"]))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
-from threadpoolctl import threadpool_limits
 
 import pairgram
 from common import (
@@ -34,9 +33,10 @@ from common import (
     progress,
     seconds,
     stopwatch,
-    threads_of,
+    use_threads,
 )
 from data import Array, Runs, make_runs
+from pairgram._support.machine import thread_count
 
 N_RUNS = (6, 30, 286)
 N_TEST = 100
@@ -85,37 +85,37 @@ class Task(NamedTuple):
 
 Features = Callable[[Task], Array]
 Predict = Callable[[Task], Array]
-Trainer = Callable[[Task, int], Predict]
+Trainer = Callable[[Task], Predict]
 
 
-def best_run(train: Task, threads: int) -> Predict:
+def best_run(train: Task) -> Predict:
     """Take the run of the best NDCG@10 on the training queries."""
     values = [NDCG(train.y, ranks, train.qid) for ranks in np.ascontiguousarray(train.reciprocal.T)]
     return lambda task: task.reciprocal[:, int(np.argmax(values))]
 
 
-def linear(train: Task, threads: int) -> Predict:
+def linear(train: Task) -> Predict:
     """Fit weights of scores; the ridge by leave-query-out."""
-    model = pairgram.RankRLSCV(n_threads=threads).fit(train.minmax, train.y, qid=train.qid)
+    model = pairgram.RankRLSCV().fit(train.minmax, train.y, qid=train.qid)
     return lambda task: model.predict(task.minmax)
 
 
-def from_rrf(features: Features, train: Task, threads: int) -> Predict:
+def from_rrf(features: Features, train: Task) -> Predict:
     """Fit weights that start from RRF, in the multiple that fits best."""
     X, rrf = features(train), train.reciprocal.sum(axis=1)[:, None]
-    total = pairgram.Pairgram.from_rows(rrf, train.y, qid=train.qid, n_threads=threads)
+    total = pairgram.Pairgram.from_rows(rrf, train.y, qid=train.qid)
     weights = np.zeros(X.shape[1])
     weights[-train.reciprocal.shape[1] :] = max(total.g[0] / total.G[0, 0], 0.0)
-    model = pairgram.RankRLSCV(prior=weights, n_threads=threads)
+    model = pairgram.RankRLSCV(prior=weights)
     model.fit(X, train.y, qid=train.qid)
     return lambda task: model.predict(features(task))
 
 
-def fused(method: str, train: Task, threads: int) -> Predict:
+def fused(method: str, train: Task) -> Predict:
     """Fuse by a method of `pairgram.fuse`; what it learns comes from the training queries."""
     if method != "learnt":
-        return lambda task: _fused(task, method=method, n_threads=threads)
-    model = pairgram.fuse(_runs(train), _lists(train, train.y), n_threads=threads).model
+        return lambda task: _fused(task, method=method)
+    model = pairgram.fuse(_runs(train), _lists(train, train.y)).model
     return lambda task: _fused(task, method=model)
 
 
@@ -137,14 +137,14 @@ def _lists(task: Task, values: Array) -> dict[str, Any]:
     return {"qid": task.qid[rows], "docno": rows, "score": values[rows]}
 
 
-def positive(features: Features, train: Task, threads: int) -> Predict:
+def positive(features: Features, train: Task) -> Predict:
     """Fit weights that are not negative; the ridge by five folds of queries."""
-    model = pairgram.RankRLSCV(positive=True, n_threads=threads)
+    model = pairgram.RankRLSCV(positive=True)
     model.fit(features(train), train.y, qid=train.qid)
     return lambda task: model.predict(features(task))
 
 
-def train_lightgbm(features: Features, train: Task, threads: int) -> Predict:
+def train_lightgbm(features: Features, train: Task) -> Predict:
     """Boost with small and larger trees until NDCG@10 of a fifth of the queries stalls.
 
     The better size is then trained on all queries with as many rounds.
@@ -162,7 +162,7 @@ def train_lightgbm(features: Features, train: Task, threads: int) -> Predict:
             "min_data_in_leaf": MIN_DATA_IN_LEAF,
             "seed": 0,
             "deterministic": True,
-            "num_threads": threads,
+            "num_threads": thread_count(),
             "verbosity": -1,
             **settings,
         }
@@ -234,7 +234,6 @@ def run(
     n_runs: int,
     seeds: range,
     ways: Mapping[str, Trainer],
-    threads: int,
     spread: float = 1.0,
     judged: Sequence[int] = (),
 ) -> list[dict[str, np.ndarray]]:
@@ -249,7 +248,7 @@ def run(
         progress(f"{n_runs} runs, seed {seed}")
         for own, (train, test) in zip(found, tasks(n_runs, seed, spread, judged), strict=True):
             for way, trainer in ways.items():
-                time, predict = stopwatch(partial(trainer, train, threads))
+                time, predict = stopwatch(partial(trainer, train))
                 scores = predict(test)
                 values = [metric(test.y, scores, test.qid) for metric in (NDCG, MAP)]
                 own[way].append([*values, time])
@@ -269,20 +268,18 @@ def write_files(folder: Path, n_runs: int = 6, n_queries: int = 600) -> tuple[li
     return paths, folder / "qrels"
 
 
-def times_of_files(threads: int) -> str:
+def times_of_files() -> str:
     """Return the table of the times of reading runs and of fusing them."""
     with tempfile.TemporaryDirectory() as folder:
         paths, qrels = write_files(Path(folder))
         n_rows = [len(pairgram.read_run(path)["score"]) for path in paths]
         work: dict[str, Callable[[], Any]] = {
             "reading the runs alone": lambda: [pairgram.read_run(path) for path in paths],
-            "fuse, learnt": lambda: pairgram.fuse(paths, qrels, n_threads=threads),
+            "fuse, learnt": lambda: pairgram.fuse(paths, qrels),
         }
         for method in ("rrf", "combsum", "borda"):
-            work[f"fuse, {method}"] = partial(
-                pairgram.fuse, paths, method=method, n_threads=threads
-            )
-        assert pairgram.fuse(paths, qrels, n_threads=threads).n_judged == N_JUDGED
+            work[f"fuse, {method}"] = partial(pairgram.fuse, paths, method=method)
+        assert pairgram.fuse(paths, qrels).n_judged == N_JUDGED
         times = interleaved(work, repeat=5)
     title = f"{len(paths)} runs of {np.mean(n_rows):,.0f} rows, {N_JUDGED} judged queries"
     return markdown_table([title, "time"], [[name, seconds(time)] for name, time in times.items()])
@@ -318,12 +315,11 @@ def main() -> None:
     parser.add_argument("--files", action="store_true", help="print the times of fusing files")
     parser.add_argument("--threads", type=int, metavar="N", help="of pairgram, BLAS and LightGBM")
     arguments = parser.parse_args()
-    threads = threads_of(arguments.threads)
-    threadpool_limits(threads)
+    use_threads(arguments.threads)
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    print(machine_line(threads, ("numpy", "scipy", "pandas", "lightgbm")))
+    print(machine_line(("numpy", "scipy", "pandas", "lightgbm")))
     if arguments.files:
-        print(f"\n{times_of_files(threads)}")
+        print(f"\n{times_of_files()}")
         return
     for n_runs in arguments.runs:
         left_out = SLOW_WAYS if n_runs > FEW_RUNS else ()
@@ -333,7 +329,7 @@ def main() -> None:
             if name == RRF
             or (name not in left_out and any(words in name for words in arguments.way))
         }
-        found = run(n_runs, seeds, ways, threads, arguments.spread, arguments.judged)
+        found = run(n_runs, seeds, ways, arguments.spread, arguments.judged)
         for n_judged, own in zip(arguments.judged or ["30 to 50"], found, strict=True):
             title = f"{n_runs} runs, {n_judged} judged queries, means of {len(seeds)} seeds:"
             print(f"\n{title}\n\n{comparison(own)}", flush=True)

@@ -66,7 +66,7 @@ def rows() -> data.Ranking:
 def of_all_rows() -> pairgram.Pairgram:
     """Return the statistics of all pairs of the rows."""
     X, y, qid = rows()
-    return pairgram.Pairgram.from_rows(X, y, qid=qid, n_threads=1)
+    return pairgram.Pairgram.from_rows(X, y, qid=qid)
 
 
 @work("fit and 30 alphas, beside NumPy")
@@ -81,7 +81,7 @@ def _fit() -> Ways:
 @work("fit and 30 alphas, beside one alpha")
 def _path() -> Ways:
     X, y, qid = rows()
-    model = pairgram.RankRLS(1.0, n_threads=1)
+    model = pairgram.RankRLS(1.0)
     return lambda: of_all_rows().path(ALPHAS), lambda: model.fit(X, y, qid=qid)
 
 
@@ -89,20 +89,20 @@ def _path() -> Ways:
 def _float32() -> Ways:
     X, y, qid = rows()
     Z = X.astype(np.float32)
-    return lambda: pairgram.Pairgram.from_rows(Z, y, qid=qid, n_threads=1), of_all_rows
+    return lambda: pairgram.Pairgram.from_rows(Z, y, qid=qid), of_all_rows
 
 
 @work("statistics of one list of 1,000,000 rows, beside lists of 100")
 def _one_list() -> Ways:
     X, y, qid = data.make(1_000_000, 4, 10_000)
-    statistics_of = functools.partial(pairgram.Pairgram.from_rows, X, y, n_threads=1)
+    statistics_of = functools.partial(pairgram.Pairgram.from_rows, X, y)
     return statistics_of, lambda: statistics_of(qid=qid)
 
 
 @work("leave-query-out of 30 alphas, beside fit and 30 alphas")
 def _leave_query_out() -> Ways:
     X, y, qid = rows()
-    search = pairgram.RankRLSCV(ALPHAS, n_threads=1)
+    search = pairgram.RankRLSCV(ALPHAS)
     return lambda: search.fit(X, y, qid=qid), lambda: of_all_rows().path(ALPHAS)
 
 
@@ -110,7 +110,7 @@ def _leave_query_out() -> Ways:
 def _dual() -> Ways:
     X, y, qid = dual.make_rows(2_000)
     K = pairgram.kernel_matrix(X, gamma=dual.GAMMA)
-    search = pairgram.RankRLSCV(dual.ALPHAS, kernel="rbf", gamma=dual.GAMMA, n_threads=1)
+    search = pairgram.RankRLSCV(dual.ALPHAS, kernel="rbf", gamma=dual.GAMMA)
     return lambda: search.fit(X, y, qid=qid), lambda: scipy.linalg.eigh(K)
 
 
@@ -119,7 +119,7 @@ def _metrics() -> Ways:
     _, y, qid = rows()
     score = np.random.default_rng(0).normal(size=len(y))
     return (
-        lambda: pairgram.evaluate(["ndcg@10", "map"], y, score, qid, n_threads=1),
+        lambda: pairgram.evaluate(["ndcg@10", "map"], y, score, qid),
         lambda: by_hand.ndcg_and_map(y, score, LENGTH),
     )
 
@@ -130,7 +130,7 @@ def _letor() -> Ways:
     path.parent.mkdir(parents=True, exist_ok=True)
     data.write_svmlight(path, data.Ranking(*(part[:4_000] for part in rows())))
     return (
-        lambda: pairgram.load_letor(path, n_threads=1),
+        lambda: pairgram.load_letor(path),
         lambda: np.fromfile(path, np.uint8).sum(),
     )
 
@@ -140,7 +140,7 @@ def _nodes() -> Ways:
     X, y, qid = (part[:8_000] for part in rows())
     nodes = pairgram.RandomNodes(500, "sigmoid", random_state=0).fit(X)
     H = nodes.transform(X)
-    from_rows = functools.partial(pairgram.Pairgram.from_rows, n_threads=1)
+    from_rows = pairgram.Pairgram.from_rows
     return (
         lambda: from_rows(X, y, qid=qid, feature_map=nodes),
         lambda: from_rows(H, y, qid=qid),
@@ -150,14 +150,14 @@ def _nodes() -> Ways:
 @work("RankSVM, beside RankRLS")
 def _svm() -> Ways:
     X, y, qid = rows()
-    svm, rls = pairgram.RankSVM(n_threads=1), pairgram.RankRLS(n_threads=1)
+    svm, rls = pairgram.RankSVM(), pairgram.RankRLS()
     return lambda: svm.fit(X, y, qid=qid), lambda: rls.fit(X, y, qid=qid)
 
 
 @work("fit_many of 1,000 small problems, beside NumPy's batches")
 def _fit_many() -> Ways:
     X, y = many.make_sets(1_000, 30, 10)
-    model, by = pairgram.RankRLS(n_threads=1), np.repeat(np.arange(1_000), 30)
+    model, by = pairgram.RankRLS(), np.repeat(np.arange(1_000), 30)
     rows, labels = X.reshape(-1, 10), y.ravel()
     return lambda: pairgram.fit_many(model, rows, labels, by=by), lambda: many.batched(X, y)
 
@@ -165,7 +165,7 @@ def _fit_many() -> Ways:
 @work("predict, beside X @ w")
 def _predict() -> Ways:
     X, y, qid = rows()
-    model = pairgram.RankRLS(n_threads=1).fit(X, y, qid=qid)
+    model = pairgram.RankRLS().fit(X, y, qid=qid)
     w = np.array(model.coef_)
     return lambda: model.predict(X), lambda: X @ w
 
@@ -254,7 +254,7 @@ def main() -> int:
     works = {name: make for name, make in WORKS.items() if arguments.only in name}
     machine = arguments.vectors or vector_set()
     committed = {} if arguments.update else tomllib.loads(COMMITTED.read_text()).get(machine, {})
-    with threadpool_limits(1):
+    with pairgram.threads(1), threadpool_limits(1):
         ratios, slow = guard(works, committed)
     if arguments.update:
         write(COMMITTED, machine, ratios)

@@ -31,6 +31,7 @@ from common import (
     interleaved,
     markdown_table,
     mebibytes,
+    on_threads,
     print_tables,
     progress,
     ratio_table,
@@ -55,14 +56,12 @@ class Options:
 # Fit ------------------------------------------------------------------------------------------
 
 
-def fit_ways(name: str, folder: Path, threads: int) -> dict[str, Callable[[], Any]]:
+def fit_ways(name: str, folder: Path) -> dict[str, Callable[[], Any]]:
     """Return the ways to 30 solutions on data a or b, by name; pairgram's first."""
     X, y, qid = data.load(name, folder)
     by_any_length = functools.partial(by_hand.statistics_of_any_lengths, X, y, qid)
     return {
-        "pairgram": lambda: pairgram.Pairgram.from_rows(X, y, qid=qid, n_threads=threads).path(
-            ALPHAS
-        ),
+        "pairgram": lambda: pairgram.Pairgram.from_rows(X, y, qid=qid).path(ALPHAS),
         "NumPy, all rows at once": lambda: by_hand.path(
             by_hand.statistics_at_once(X, y, LENGTH), ALPHAS
         ),
@@ -79,7 +78,7 @@ def fit_ways(name: str, folder: Path, threads: int) -> dict[str, Callable[[], An
 def table_fit(options: Options) -> Iterator[str]:
     """Fit, 30 values of alpha: from rows to all weights."""
     for name in data.SHAPES:
-        ways = fit_ways(name, options.folder, options.threads)
+        ways = fit_ways(name, options.folder)
         expected = ways["pairgram"]()
         for way in ways.values():
             np.testing.assert_allclose(way(), expected, rtol=1e-8, atol=1e-10 * expected.max())
@@ -98,17 +97,17 @@ def fit_memory(way: str, name: str, options: Options) -> float:
 
 
 def _fit_memory(way: str, name: str, options: Options) -> float:
-    function = fit_ways(name, options.folder, options.threads)[way]
-    warm_up(options.threads)
+    function = fit_ways(name, options.folder)[way]
+    warm_up()
     with PeakMemory() as memory:
         function()
     return memory.rise
 
 
-def warm_up(threads: int) -> None:
+def warm_up() -> None:
     """Load what is loaded on first use and wake the BLAS threads, on 400 rows of 4 features."""
     X, y, qid = pairgram.make_ranking(20, 20, 4, random_state=0)
-    pairgram.Pairgram.from_rows(X, y, qid=qid, n_threads=threads).path(ALPHAS)
+    pairgram.Pairgram.from_rows(X, y, qid=qid).path(ALPHAS)
     for statistics in (by_hand.statistics_at_once, by_hand.statistics_by_blocks):
         by_hand.path(statistics(X, y, 20), ALPHAS)
 
@@ -116,7 +115,7 @@ def warm_up(threads: int) -> None:
 def one_alpha_times(name: str, options: Options) -> dict[str, float]:
     """Return the times of `RankRLS.fit` and of Cholesky by hand."""
     X, y, qid = data.load(name, options.folder)
-    model = pairgram.RankRLS(ALPHA, n_threads=options.threads)
+    model = pairgram.RankRLS(ALPHA)
     ways = {
         "pairgram": lambda: model.fit(X, y, qid=qid).coef_,
         "NumPy, all rows at once": lambda: by_hand.one_ridge(
@@ -138,7 +137,7 @@ def one_alpha_times(name: str, options: Options) -> dict[str, float]:
 def table_leave_query_out(options: Options, n_refits: int = 20) -> Iterator[str]:
     """Exact leave-query-out: NDCG@10 of 30 alphas on data a."""
     X, y, qid = data.load("a", options.folder)
-    model = pairgram.RankRLSCV(ALPHAS, scoring="ndcg@10", n_threads=options.threads)
+    model = pairgram.RankRLSCV(ALPHAS, scoring="ndcg@10")
     total = by_hand.statistics_at_once(X, y, LENGTH)
     n_queries = int(qid[-1]) + 1
 
@@ -204,9 +203,7 @@ def table_metrics(options: Options) -> Iterator[str]:
         )
 
     ways = {
-        "pairgram": lambda: tuple(
-            pairgram.evaluate(["ndcg@10", "map"], y, score, qid, n_threads=options.threads).values()
-        ),
+        "pairgram": lambda: tuple(pairgram.evaluate(["ndcg@10", "map"], y, score, qid).values()),
         "NumPy, equal lengths only": lambda: by_hand.ndcg_and_map(y, score, LENGTH),
         "pytrec_eval, dictionaries ready": trec,
     }
@@ -221,9 +218,7 @@ def table_metrics(options: Options) -> Iterator[str]:
     yield "NDCG@10 and MAP, 10,000 queries x 100 documents"
     yield ratio_table(times)
     alone = {
-        "pairgram": lambda: pairgram.evaluate("ndcg@10", y, score, qid, n_threads=options.threads)[
-            "ndcg@10"
-        ],
+        "pairgram": lambda: pairgram.evaluate("ndcg@10", y, score, qid)["ndcg@10"],
         "NumPy, equal lengths only": lambda: by_hand.ndcg_of_many(y, score[None], LENGTH)[0],
     }
     np.testing.assert_allclose(*(way() for way in alone.values()), rtol=1e-12)
@@ -255,9 +250,7 @@ def table_many_scores(options: Options) -> Iterator[str]:
     rng = np.random.default_rng(1)
     scores = score + rng.normal(size=(30, len(y)))
     ways = {
-        "pairgram": lambda: pairgram.evaluate("ndcg@10", y, scores, qid, n_threads=options.threads)[
-            "ndcg@10"
-        ],
+        "pairgram": lambda: pairgram.evaluate("ndcg@10", y, scores, qid)["ndcg@10"],
         "NumPy, equal lengths only": lambda: by_hand.ndcg_of_many(y, scores, LENGTH),
     }
     np.testing.assert_allclose(*(way() for way in ways.values()), rtol=1e-12)
@@ -280,7 +273,7 @@ def table_read(options: Options) -> Iterator[str]:
 
     path = data.text_file(options.folder)
     X, y, qid = data.load("a", options.folder)
-    read = functools.partial(pairgram.load_letor, path, n_threads=options.threads)
+    read = functools.partial(pairgram.load_letor, path)
     for form in FORMS.values():
         Z, labels, ids = read(**form)
         Z = Z.toarray() if form.get("sparse") else Z
@@ -303,7 +296,7 @@ def table_read(options: Options) -> Iterator[str]:
 def _read_memory(form: str, options: Options) -> float:
     path, load = data.text_file(options.folder), pairgram.load_letor  # imported by its first use
     with PeakMemory() as memory:
-        X, *others = load(path, n_threads=options.threads, **FORMS[form])
+        X, *others = load(path, **FORMS[form])
     arrays = [X.data, X.indices, X.indptr] if FORMS[form].get("sparse") else [X]
     return memory.rise - sum(array.nbytes for array in (*arrays, *others))
 
@@ -343,8 +336,8 @@ def _stream(way: str, n_rows: int, options: Options) -> tuple[float, float]:
     counts = [(n_calls + 1) // 2, n_calls // 2]
     G = sum(n * G for n, (G, _) in zip(counts, of_each, strict=True))
     g = sum(n * g for n, (_, g) in zip(counts, of_each, strict=True))
-    warm_up(options.threads)
-    function = functools.partial(_streamed, way, calls, qid, n_calls, options.threads)
+    warm_up()
+    function = functools.partial(_streamed, way, calls, qid, n_calls)
     with PeakMemory() as memory:
         time, weights = stopwatch(function)
     expected = by_hand.one_ridge((G, g), ALPHA)
@@ -353,14 +346,10 @@ def _stream(way: str, n_rows: int, options: Options) -> tuple[float, float]:
 
 
 def _streamed(
-    way: str,
-    calls: list[tuple[np.ndarray, np.ndarray]],
-    qid: np.ndarray,
-    n_calls: int,
-    threads: int,
+    way: str, calls: list[tuple[np.ndarray, np.ndarray]], qid: np.ndarray, n_calls: int
 ) -> np.ndarray:
     if way == "pairgram":
-        total = pairgram.Pairgram(n_threads=threads)
+        total = pairgram.Pairgram()
         n_queries = int(qid[-1]) + 1
         for call in range(n_calls):
             X, y = calls[call % 2]
@@ -389,9 +378,10 @@ def table_gram(options: Options) -> Iterator[str]:
         ways = {}
         for pairs in ("with_ties", "without_ties", "gain_difference"):
             for threads in sorted({1, options.threads}):
-                ways[pairs, threads] = functools.partial(
-                    pairgram.Pairgram.from_rows, Z, y, qid=qid, pairs=pairs, n_threads=threads
+                statistics_of = functools.partial(
+                    pairgram.Pairgram.from_rows, Z, y, qid=qid, pairs=pairs
                 )
+                ways[pairs, threads] = on_threads(threads, statistics_of)
                 expected = by_hand.dense_gram(X, y, LENGTH, pairs)
                 tolerance = (1e-10 if dtype == np.float64 else 1e-5) * expected.max()
                 G = ways[pairs, threads]().G

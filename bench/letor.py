@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 import pairgram
 from boosters import (
@@ -37,7 +36,7 @@ from boosters import (
     train_lightgbm,
     train_xgboost,
 )
-from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
+from common import machine_line, markdown_table, progress, seconds, stopwatch, use_threads
 from pairgram.datasets import Fold
 
 CONVENTIONS = {"OHSUMED": "letor", "MQ2008": "default"}
@@ -109,32 +108,32 @@ PEERS = (LINEAR, QUANTILES, FOURIER, LIGHTGBM)  # whose MAP is compared query by
 RESAMPLES = 10_000
 
 
-def train_rank_rls(fold: Fold, threads: int, **settings: Any) -> Predict:
+def train_rank_rls(fold: Fold, **settings: Any) -> Predict:
     """Choose the ridge, and the settings given as lists, by validation MAP."""
-    model = pairgram.RankRLSCV(scoring="map", n_threads=threads, **settings)
+    model = pairgram.RankRLSCV(scoring="map", **settings)
     X, y, qid = fold.train
     return model.fit(X, y, qid=qid, validation=fold.valid).predict
 
 
-def train_single(fold: Fold, threads: int, **settings: Any) -> Predict:
+def train_single(fold: Fold, **settings: Any) -> Predict:
     """Fit one of the models that the ranker without settings may choose, to the same rows."""
     X, y, qid = (np.concatenate(parts) for parts in zip(fold.train, fold.valid, strict=True))
     several = {
         "pairs": ["with_ties", "without_ties", "gain_difference"],
         "target": ["label", "gain"],
     }
-    model = pairgram.RankRLSCV(scoring="map", n_threads=threads, **several, **settings)
+    model = pairgram.RankRLSCV(scoring="map", **several, **settings)
     model.fit(X, y, qid=qid)
     return lambda rows: model.predict(rows, qid=fold.test.qid)
 
 
-def train_automatic(fold: Fold, threads: int, **settings: Any) -> Predict:
+def train_automatic(fold: Fold, **settings: Any) -> Predict:
     """Let the ranker without settings choose, by leave-query-out of training and validation parts.
 
     LightGBM sees the same rows: it trains on the first part and stops by the second.
     """
     X, y, qid = (np.concatenate(parts) for parts in zip(fold.train, fold.valid, strict=True))
-    model = pairgram.AutoRanker(scoring="map", n_threads=threads, **settings)
+    model = pairgram.AutoRanker(scoring="map", **settings)
     model.fit(X, y, qid=qid)
     return lambda rows: model.predict(rows, qid=fold.test.qid)
 
@@ -147,24 +146,23 @@ def trainers(
     catboost: bool = False,
 ) -> dict[str, Trainer]:
     """Return what is compared; the first is the paper's method, the last are the peers."""
-    rls = functools.partial(train_rank_rls, threads=threads)
     ways = {
-        RANK_RLS: functools.partial(rls, alphas=PAPER_ALPHAS, pairs=["with_ties", "without_ties"]),
-        POINTWISE: functools.partial(rls, alphas=PAPER_ALPHAS, pairs=None),
+        RANK_RLS: functools.partial(
+            train_rank_rls, alphas=PAPER_ALPHAS, pairs=["with_ties", "without_ties"]
+        ),
+        POINTWISE: functools.partial(train_rank_rls, alphas=PAPER_ALPHAS, pairs=None),
     }
-    ways[LINEAR] = rls
+    ways[LINEAR] = train_rank_rls
     for pairs, target in PAIRS_AND_TARGETS:
         name = f"pairs={pairs!r}, target={target!r}, default alphas"
-        ways[name] = functools.partial(rls, pairs=pairs, target=target)
-    single = functools.partial(train_single, threads=threads)
-    ways[QUANTILES] = functools.partial(single, inputs="raw+quantile")
-    ways[LISTS] = functools.partial(single, inputs=[None, *WITHIN_LISTS])
+        ways[name] = functools.partial(train_rank_rls, pairs=pairs, target=target)
+    ways[QUANTILES] = functools.partial(train_single, inputs="raw+quantile")
+    ways[LISTS] = functools.partial(train_single, inputs=[None, *WITHIN_LISTS])
     fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)
-    ways[FOURIER] = functools.partial(single, inputs="quantile", feature_map=fourier)
-    ways[AUTOMATIC] = functools.partial(train_automatic, threads=threads)
+    ways[FOURIER] = functools.partial(train_single, inputs="quantile", feature_map=fourier)
+    ways[AUTOMATIC] = train_automatic
     for budget in budgets:
-        automatic = functools.partial(train_automatic, threads=threads, time_budget=budget)
-        ways[BUDGET.format(budget)] = automatic
+        ways[BUDGET.format(budget)] = functools.partial(train_automatic, time_budget=budget)
     ways[LIGHTGBM] = functools.partial(train_lightgbm, threads=threads)
     if n_random:
         drawn = functools.partial(train_lightgbm, settings=random_lightgbm_settings(n_random))
@@ -198,7 +196,7 @@ def run(folds: list[Fold], ways: Mapping[str, Trainer], convention: str) -> dict
     return results
 
 
-def tables(name: str, folder: Path, ways: Mapping[str, Trainer], threads: int) -> Iterator[str]:
+def tables(name: str, folder: Path, ways: Mapping[str, Trainer]) -> Iterator[str]:
     """Yield the tables of one data set."""
     folds = list(pairgram.load_letor_folds(folder / name))
     for train in ways.values():  # loads what is loaded on first use
@@ -206,7 +204,7 @@ def tables(name: str, folder: Path, ways: Mapping[str, Trainer], threads: int) -
     results = run(folds, ways, CONVENTIONS[name])
     if LIGHTGBM in results:
         budget = results[LIGHTGBM].time / 5 / len(folds)
-        hurried = functools.partial(train_automatic, threads=threads, time_budget=budget)
+        hurried = functools.partial(train_automatic, time_budget=budget)
         results |= run(folds, {HURRIED: hurried}, CONVENTIONS[name])
     yield f"{name}: means over five test parts"
     yield comparison(results)
@@ -276,9 +274,8 @@ def main() -> None:
     unknown = set(arguments.sets) - set(CONVENTIONS)
     if unknown:
         parser.error(f"unknown data set {min(unknown)!r}; they are {', '.join(CONVENTIONS)}")
-    threads = threads_of(arguments.threads)
     known = trainers(
-        threads,
+        use_threads(arguments.threads),
         arguments.budget,
         arguments.lightgbm_random,
         arguments.xgboost,
@@ -287,11 +284,10 @@ def main() -> None:
     ways = {way: train for way, train in known.items() if arguments.way in way}
     if not ways:
         parser.error(f"no way has {arguments.way!r} in its name; they are {'; '.join(known)}")
-    threadpool_limits(threads)
     peers = [name for name in ("xgboost", "catboost") if getattr(arguments, name)]
-    print(machine_line(threads, ("numpy", "scipy", "lightgbm", *peers)))
+    print(machine_line(("numpy", "scipy", "lightgbm", *peers)))
     for name in arguments.sets or CONVENTIONS:
-        for text in tables(name, arguments.data, ways, threads):
+        for text in tables(name, arguments.data, ways):
             print(f"\n{text}", flush=True)
 
 

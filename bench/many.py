@@ -20,8 +20,8 @@ import pandas
 from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
-from common import interleaved, markdown_table, print_tables
-from pairgram import PairwiseELM, RankRLS, RankRLSCV, RankSVM, RankSVMCV, fit_many
+from common import interleaved, markdown_table, on_threads, print_tables
+from pairgram import PairwiseELM, RankRLS, RankRLSCV, RankSVM, RankSVMCV, fit_many, threads
 
 # Data sets, rows of each, features.
 SHAPES = (
@@ -93,9 +93,9 @@ def near(found: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * abs(expected).max())
 
 
-def microseconds(options: Options, ways: Ways) -> dict[str, str]:
+def microseconds(options: Options, ways: Ways, n_threads: int = 1) -> dict[str, str]:
     """Return how long every way takes for a data set."""
-    with threadpool_limits(1, "blas"):
+    with threads(n_threads), threadpool_limits(1, "blas"):
         times = interleaved({way: call for way, (call, _) in ways.items()}, options.repeat)
     return {way: f"{1e6 * times[way] / n:.1f}" for way, (_, n) in ways.items()}
 
@@ -103,7 +103,7 @@ def microseconds(options: Options, ways: Ways) -> dict[str, str]:
 def ways_of_shape(n_sets: int, n: int, d: int) -> Ways:
     """Return the ways to fit data sets of one shape."""
     X, y = make_sets(n_sets, n, d)
-    model, keys = RankRLS(n_threads=1), np.repeat(np.arange(n_sets), n)
+    model, keys = RankRLS(), np.repeat(np.arange(n_sets), n)
     rows, labels, listed = X.reshape(-1, d), y.ravel(), list(zip(X, y, strict=True))
     expected = batched(X, y)
     near(fit_many(model, rows, labels, by=keys).coef_, expected)
@@ -142,7 +142,7 @@ def table_users(options: Options) -> Iterator[str]:
     rng = np.random.default_rng(0)
     user = rng.permutation(np.repeat(np.arange(n_users), rng.integers(5, 201, n_users)))
     X, y = rng.normal(size=(len(user), 20)), rng.integers(0, 4, len(user)) * 1.0
-    model = RankRLS(n_threads=1)
+    model = RankRLS()
 
     def gathered() -> tuple[np.ndarray, np.ndarray]:
         order = np.argsort(pandas.factorize(user)[0], kind="stable")
@@ -163,7 +163,7 @@ def table_others(options: Options) -> Iterator[str]:
     """Targets, searches, nodes, and one small fit."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(1_000, 50)), rng.normal(size=(1_000, options.number(2_000)))
-    model, n_targets = RankRLS(n_threads=1), Y.shape[1]
+    model, n_targets = RankRLS(), Y.shape[1]
 
     def by_numpy() -> np.ndarray:
         Z, n = X - X.mean(axis=0), len(X)
@@ -187,7 +187,6 @@ def table_others(options: Options) -> Iterator[str]:
         ("`RankSVM`", RankSVM(), single),
         ("`PairwiseELM`, 50 nodes", PairwiseELM(n_nodes=50, random_state=0), single),
     ):
-        estimator.set_params(n_threads=1)
         size = "80 × 20, 10 queries" if sets is lists else "40 × 20"
 
         def loop(one: Any = estimator, given: Any = sets) -> None:
@@ -219,8 +218,8 @@ def table_threads(options: Options) -> Iterator[str]:
         X, y = make_sets(number, n, d)
         keys, rows, labels = np.repeat(np.arange(number), n), X.reshape(-1, d), y.ravel()
         call = functools.partial(fit_many, RankRLS(), rows, labels, by=keys)
-        ways: Ways = {str(k): (functools.partial(call, n_threads=k), number) for k in (1, 2)}
-        found = microseconds(options, ways)
+        ways: Ways = {str(k): (on_threads(k, call), number) for k in (1, 2)}
+        found = microseconds(options, ways, 2)
         lines.append([f"{number:,} × ({n} × {d})", *found.values()])
     yield "Microseconds a data set, arrays with keys"
     yield markdown_table(["data sets", "one thread", "two threads"], lines)

@@ -29,6 +29,7 @@ from common import (
     interleaved,
     markdown_table,
     mebibytes,
+    on_threads,
     print_tables,
     ratio_table,
 )
@@ -71,9 +72,7 @@ def table_gram(options: Options) -> Iterator[str]:
     H = nodes.transform(X)
 
     def ours(feature_map: Any, rows: np.ndarray) -> Pairgram:
-        return Pairgram.from_rows(
-            rows, y, qid=qid, feature_map=feature_map, n_threads=options.threads
-        )
+        return Pairgram.from_rows(rows, y, qid=qid, feature_map=feature_map)
 
     expected = np.triu(nodes_by_hand(X, y, nodes))
     found = np.triu(ours(nodes, X).G)
@@ -86,20 +85,20 @@ def table_gram(options: Options) -> Iterator[str]:
     }
     times = interleaved(ways, options.repeat)
     memory = {
-        way: mebibytes(in_fresh_process(_gram_memory, way, options.threads))
+        way: mebibytes(in_fresh_process(_gram_memory, way))
         for way in ("pairgram, mapped on the way", "NumPy and SciPy, H in memory")
     }
     yield f"Gram matrix of {N_NODES:,} sigmoid nodes, n = {N_ROWS:,}, d = {N_FEATURES}"
     yield ratio_table(times, **{"RSS rise": memory})
 
 
-def _gram_memory(way: str, threads: int) -> float:
+def _gram_memory(way: str) -> float:
     X, y, qid = make_rows()
     nodes = RandomNodes(N_NODES, "sigmoid", random_state=0).fit(X)
     small = slice(0, 10 * LENGTH)
     works: Mapping[str, Callable[[slice], Any]] = {
         "pairgram, mapped on the way": lambda rows: Pairgram.from_rows(
-            X[rows], y[rows], qid=qid[rows], feature_map=nodes, n_threads=threads
+            X[rows], y[rows], qid=qid[rows], feature_map=nodes
         ),
         "NumPy and SciPy, H in memory": lambda rows: nodes_by_hand(X[rows], y[rows], nodes),
     }
@@ -115,12 +114,12 @@ def _gram_memory(way: str, threads: int) -> float:
 def table_linear(options: Options) -> Iterator[str]:
     """Linear nodes beside the plain model on the inputs."""
     X, y, qid = make_rows()
-    models: dict[str, Any] = {"RankRLS on the inputs": RankRLS(n_threads=options.threads)}
+    models: dict[str, Any] = {"RankRLS on the inputs": RankRLS()}
     for n_nodes in (N_NODES, 100_000):
         nodes = RandomNodes(n_nodes, "linear", random_state=0)
-        models[f"{n_nodes:,} linear nodes"] = RankRLS(feature_map=nodes, n_threads=options.threads)
+        models[f"{n_nodes:,} linear nodes"] = RankRLS(feature_map=nodes)
     explicit = nodes.set_params(n_nodes=N_NODES).fit_transform(X)
-    models[f"{N_NODES:,} linear nodes as values"] = RankRLS(n_threads=options.threads)
+    models[f"{N_NODES:,} linear nodes as values"] = RankRLS()
     nodes.set_params(n_nodes=100_000)
     fits = {
         name: functools.partial(model.fit, explicit if "values" in name else X, y, qid=qid)
@@ -239,15 +238,15 @@ def _all_by_hand(problems: list[tuple[np.ndarray, np.ndarray]], model: ELMRankCV
 def table_many(options: Options, n_problems: int = 300) -> Iterator[str]:
     """ELMRankCV: 7 × 25 grid, 10 folds, n = 100, 100 nodes, for one problem and for many."""
     problems = make_problems(n_problems)
-    model = ELMRankCV(cv=10, random_state=0, n_threads=options.threads)
+    model = ELMRankCV(cv=10, random_state=0)
     X, y = problems[0]
     expected = elm_rank_by_hand(X, y, model.fit(X, y))
     np.testing.assert_allclose(model.scores_, expected, rtol=1e-6)
 
     few = problems[:30]
     ways: dict[str, Callable[[], Any]] = {
-        f"fit_many, {threads} thread{'s'[: threads - 1]}": functools.partial(
-            fit_many, model, problems, n_threads=threads
+        f"fit_many, {threads} thread{'s'[: threads - 1]}": on_threads(
+            threads, lambda: fit_many(model, problems)
         )
         for threads in dict.fromkeys((options.threads, 1))
     }

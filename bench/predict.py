@@ -55,10 +55,10 @@ def training_rows(width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, rng.integers(0, 3, N_TRAIN).astype(float), np.arange(N_TRAIN) // LENGTH
 
 
-def fitted(width: int, options: Options, n_rows: int = N_TRAIN, **parameters: Any) -> RankRLS:
+def fitted(width: int, n_rows: int = N_TRAIN, **parameters: Any) -> RankRLS:
     """Return a model of made rows."""
     X, y, qid = (part[:n_rows] for part in training_rows(width))
-    return RankRLS(n_threads=options.threads, **parameters).fit(X, y, qid=qid)
+    return RankRLS(**parameters).fit(X, y, qid=qid)
 
 
 # The same models in onnxruntime ---------------------------------------------------------------
@@ -157,7 +157,7 @@ def table_small(options: Options) -> Iterator[str]:
         X = np.random.default_rng(1).random((N_SMALL, SMALL_WIDTH)).astype(dtype)
         lines = []
         for name, feature_map in maps.items():
-            model = fitted(SMALL_WIDTH, options, feature_map=feature_map)
+            model = fitted(SMALL_WIDTH, feature_map=feature_map)
             peers = [
                 in_onnx(model, dtype, Options(options.repeat, threads))
                 for threads in sorted({1, options.threads})
@@ -190,7 +190,7 @@ def table_small(options: Options) -> Iterator[str]:
 
 def _linear_calls(options: Options) -> Iterator[str]:
     X = np.random.default_rng(1).random((N_SMALL, SMALL_WIDTH))
-    model = fitted(SMALL_WIDTH, options)
+    model = fitted(SMALL_WIDTH)
     rows, y, qid = training_rows(SMALL_WIDTH)
     names = [f"feature {k}" for k in range(SMALL_WIDTH)]
     frame = pd.DataFrame(X, columns=names)
@@ -243,7 +243,7 @@ def microseconds(value: float) -> str:
 
 def table_linear(options: Options) -> Iterator[str]:
     """A million rows by a linear model."""
-    model, rows = fitted(WIDTH, options), training_rows(WIDTH)
+    model, rows = fitted(WIDTH), training_rows(WIDTH)
     ridge = Ridge().fit(rows[0], rows[1])
     for dtype in (np.float64, np.float32):
         X = np.random.default_rng(1).random((N_LINEAR, WIDTH), dtype)
@@ -262,13 +262,9 @@ def table_linear(options: Options) -> Iterator[str]:
 def table_maps(options: Options) -> Iterator[str]:
     """A hundred thousand rows through nodes and kernels."""
     models = {
-        "1,000 sigmoid nodes": fitted(
-            WIDTH, options, feature_map=RandomNodes(1_000, random_state=0)
-        ),
-        "1,000 Fourier features": fitted(
-            WIDTH, options, feature_map=RandomFourier(1_000, random_state=0)
-        ),
-        "rbf kernel, 2,000 support rows": fitted(WIDTH, options, 2_000, kernel="rbf"),
+        "1,000 sigmoid nodes": fitted(WIDTH, feature_map=RandomNodes(1_000, random_state=0)),
+        "1,000 Fourier features": fitted(WIDTH, feature_map=RandomFourier(1_000, random_state=0)),
+        "rbf kernel, 2,000 support rows": fitted(WIDTH, 2_000, kernel="rbf"),
     }
     for dtype in (np.float64, np.float32):
         X = np.random.default_rng(1).random((N_LARGE, WIDTH), dtype)

@@ -38,7 +38,7 @@ from common import (
     seconds,
     stopwatch,
 )
-from pairgram import Nystroem, RandomFourier, RankSVM
+from pairgram import Nystroem, RandomFourier, RankSVM, threads
 from pairgram.data.dataset import RankingData
 from pairgram.solvers.svm_training import SolverSettings, Training
 from pairgram.tables.blocks import Arrays
@@ -136,7 +136,7 @@ def table_linear(options: Options, C: float = 0.01, tol: float = 1e-3) -> Iterat
         (whole, {"NumPy and SciPy, explicit pairs": newton_by_hand}),
         (part, {"NumPy and SciPy, explicit pairs": newton_by_hand, "LinearSVC": linear_svc}),
     ):
-        model = RankSVM(C, tol=tol, n_threads=options.threads)
+        model = RankSVM(C, tol=tol)
         ways: dict[str, Callable[[], Any]] = {
             f"pairgram, {options.threads} threads": functools.partial(
                 model.fit, rows.X, rows.y, qid=rows.qid
@@ -162,9 +162,9 @@ def table_linear(options: Options, C: float = 0.01, tol: float = 1e-3) -> Iterat
 # Kernel features ------------------------------------------------------------------------------
 
 
-def feature_maps(threads: int, n_components: int = N_COMPONENTS) -> dict[str, Any]:
+def feature_maps(n_components: int = N_COMPONENTS) -> dict[str, Any]:
     """Return the maps of the kernel tables."""
-    named = {"gamma": GAMMA, "random_state": 0, "n_threads": threads}
+    named = {"gamma": GAMMA, "random_state": 0}
     return {
         "Fourier": RandomFourier(n_components, **named),
         "Nyström": Nystroem(n_components=n_components, **named),
@@ -177,14 +177,14 @@ def table_kernel(options: Options) -> Iterator[str]:
     The parts of a fit have no public names.
     """
     rows = make_rows()
-    settings = SolverSettings("squared_hinge", "pairs", 1e-3, 100, None, options.threads)
+    settings = SolverSettings("squared_hinge", "pairs", 1e-3, 100)
     lines, further = [], []
-    for name, feature_map in feature_maps(options.threads).items():
+    for name, feature_map in feature_maps().items():
         ways: dict[str, Callable[[], Any]] = {
             "fit": functools.partial(feature_map.fit, rows.X),
             "transform": functools.partial(feature_map.transform, rows.X),
             "all": functools.partial(
-                RankSVM(C, feature_map=feature_map, n_threads=options.threads).fit,
+                RankSVM(C, feature_map=feature_map).fit,
                 *rows[:2],
                 qid=rows.qid,
             ),
@@ -225,16 +225,16 @@ def table_maps(options: Options) -> Iterator[str]:
             rows = X.astype(dtype)
             theirs.fit(rows)
             lines = []
-            for threads in dict.fromkeys((1, options.threads)):
-                ours = feature_maps(threads, n_components)[name].fit(rows)
+            for n_threads in dict.fromkeys((1, options.threads)):
+                ours = feature_maps(n_components)[name].fit(rows)
                 _check_kernel(ours, theirs, rows[:200])
                 ways = {"ours": lambda m=ours, r=rows: m.transform(r)}
                 ways["theirs"] = lambda m=theirs, r=rows: m.transform(r)
-                with threadpool_limits(threads):
+                with threads(n_threads), threadpool_limits(n_threads):
                     times = interleaved(ways, max(3, options.repeat // 2))
                 ratio = times["theirs"] / times["ours"]
                 cells = [seconds(time) for time in times.values()]
-                lines.append([f"{threads}", *cells, f"{ratio:.1f}"])
+                lines.append([f"{n_threads}", *cells, f"{ratio:.1f}"])
             peer = type(theirs).__name__
             yield f"{name} map, {len(X):,} × {N_FEATURES} → {n_components:,}, {dtype.__name__}"
             yield markdown_table(["threads", "pairgram", f"scikit-learn's {peer}", "ratio"], lines)
@@ -249,11 +249,11 @@ def _check_kernel(ours: Any, theirs: Any, rows: np.ndarray) -> None:
 # Growth ---------------------------------------------------------------------------------------
 
 
-def fit_cost(n_rows: int, n_components: int, threads: int) -> tuple[float, float]:
+def fit_cost(n_rows: int, n_components: int) -> tuple[float, float]:
     """Return the seconds of a fit and the rise of resident memory above the loaded rows."""
     rows = make_rows(n_rows, max(1, n_rows // 40))
-    feature_map = feature_maps(threads, n_components)["Fourier"] if n_components else None
-    model = RankSVM(C, feature_map=feature_map, n_threads=threads)
+    feature_map = feature_maps(n_components)["Fourier"] if n_components else None
+    model = RankSVM(C, feature_map=feature_map)
     model.fit(rows.X[:2000], rows.y[:2000], qid=rows.qid[:2000])
     with PeakMemory() as memory:
         time, _ = stopwatch(functools.partial(model.fit, rows.X, rows.y, qid=rows.qid))
@@ -268,11 +268,11 @@ def table_growth(options: Options) -> Iterator[str]:
     for n_components in (0, FEW_COMPONENTS):
         for n_rows in ROW_COUNTS:
             progress(f"n = {n_rows:,}, m = {n_components}")
-            cost = in_fresh_process(fit_cost, n_rows, n_components, options.threads)
+            cost = in_fresh_process(fit_cost, n_rows, n_components)
             costs[n_rows, n_components] = cost
     for n_components in COMPONENT_COUNTS:
         progress(f"m = {n_components:,}")
-        cost = in_fresh_process(fit_cost, N_ROWS, n_components, options.threads)
+        cost = in_fresh_process(fit_cost, N_ROWS, n_components)
         costs[N_ROWS, n_components] = cost
 
     def lines(keys: list[tuple[int, int]]) -> list[list[str]]:

@@ -29,6 +29,7 @@ from common import (
     in_fresh_process,
     markdown_table,
     mebibytes,
+    on_threads,
     print_tables,
     progress,
     seconds,
@@ -111,19 +112,19 @@ def read_alone(paths: list[str]) -> float:
     return stopwatch(read)[0]
 
 
-def statistics_alone(n_rows: int, threads: int) -> float:
+def statistics_alone(n_rows: int) -> float:
     """Return the seconds that the statistics of so many rows in memory take."""
     rng = np.random.default_rng(0)
     size = 1 << 19
     X, y = rng.random((size, N_FEATURES), dtype=np.float32), rng.integers(0, 5, size).astype(float)
-    model, qid = RankRLS(n_threads=threads), np.arange(size) // LENGTH
+    model, qid = RankRLS(), np.arange(size) // LENGTH
     runs = [stopwatch(lambda: model.fit(X, y, qid=qid))[0] for _ in range(5)]
     return float(np.median(runs)) * n_rows / size
 
 
-def fit_out_of_core(paths: list[str], threads: int) -> tuple[float, float]:
+def fit_out_of_core(paths: list[str]) -> tuple[float, float]:
     """Return (seconds, highest resident bytes) of one fit in this process."""
-    taken, _ = stopwatch(lambda: RankRLS(n_threads=threads).fit(table_of(paths)))
+    taken, _ = stopwatch(lambda: RankRLS().fit(table_of(paths)))
     return taken, highest_resident()
 
 
@@ -144,8 +145,8 @@ def out_of_core(options: Options) -> Iterator[str]:
         runs = []
         for _ in range(options.repeat):
             read = in_fresh_process(read_alone, paths)
-            fit, resident = in_fresh_process(fit_out_of_core, paths, options.threads)
-            ready = in_fresh_process(statistics_alone, n_rows, options.threads)
+            fit, resident = in_fresh_process(fit_out_of_core, paths)
+            ready = in_fresh_process(statistics_alone, n_rows)
             runs.append((read, ready, fit, resident, fit / (read + ready)))
         read, ready, fit, resident, ratio = np.median(runs, axis=0)
         rows.append(
@@ -166,15 +167,15 @@ def second_pass(options: Options) -> Iterator[str]:
     """Leave-query-out for 30 alphas: what the second pass adds."""
     paths = options.files(2 * MILLION)
     n_rows = len(paths) * ROWS_OF_FILE
-    fit = stopwatch(lambda: RankRLS(n_threads=options.threads).fit(table_of(paths)))[0]
+    fit = stopwatch(lambda: RankRLS().fit(table_of(paths)))[0]
     alphas = np.logspace(0, 8, 30)
-    search = RankRLSCV(alphas, n_threads=options.threads)
+    search = RankRLSCV(alphas)
     both = stopwatch(lambda: search.fit(table_of(paths)))[0]
     rng = np.random.default_rng(0)
     size = 1 << 17
     X, y = rng.random((size, N_FEATURES), dtype=np.float32), rng.integers(0, 5, size).astype(float)
     qid = np.arange(size) // LENGTH
-    ready = stopwatch(lambda: RankRLSCV(alphas, n_threads=options.threads).fit(X, y, qid=qid))[0]
+    ready = stopwatch(lambda: RankRLSCV(alphas).fit(X, y, qid=qid))[0]
     rows = [
         ["one alpha, one pass", seconds(fit), f"{1e6 * fit / n_rows:.2f}"],
         ["30 alphas, two passes", seconds(both), f"{1e6 * both / n_rows:.2f}"],
@@ -197,7 +198,7 @@ def dask(options: Options) -> Iterator[str]:
     from distributed import Client
 
     paths = options.files(min(options.rows, 5 * MILLION))
-    local = RankRLSCV(n_threads=options.threads)
+    local = RankRLSCV()
     rows = []
     time_local, _ = stopwatch(lambda: local.fit(table_of(paths)))
     rows.append(["out of core, one process", seconds(time_local), bits(local)])
@@ -345,12 +346,12 @@ def arithmetic(options: Options) -> Iterator[str]:
 
     paths = options.files(MILLION)
     n_rows = len(paths) * ROWS_OF_FILE
-    task, _ = stopwatch(lambda: RankRLS(n_threads=1).fit(table_of(paths)))
+    task, _ = stopwatch(on_threads(1, lambda: RankRLS().fit(table_of(paths))))
     order = N_FEATURES + 1
     state = np.zeros((order, order))
     join, _ = stopwatch(lambda: [state + state for _ in range(100)])
-    search = RankRLSCV(n_threads=1)
-    both, _ = stopwatch(lambda: search.fit(table_of(paths)))
+    search = RankRLSCV()
+    both, _ = stopwatch(on_threads(1, lambda: search.fit(table_of(paths))))
     basis = pickle.dumps(np.zeros((N_FEATURES, N_FEATURES)))
     with _cluster(2) as cluster, Client(cluster) as client:
         client.submit(abs, -1).result()

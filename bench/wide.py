@@ -107,19 +107,18 @@ def residuals(rows: Ranking, alphas: np.ndarray, coefs: np.ndarray) -> float:
     return float(max(left) / np.linalg.norm(b))
 
 
-def systems_of(rows: Ranking, threads: int) -> Systems:
+def systems_of(rows: Ranking) -> Systems:
     """Return the system of all rows."""
-    return Systems([RankingData.make(*rows[:2], qid=rows.qid)], PairSettings("with_ties"), threads)
+    return Systems([RankingData.make(*rows[:2], qid=rows.qid)], PairSettings("with_ties"))
 
 
 def table_one(options: Options) -> Iterator[str]:
     """One ridge and RankSVM, beside scikit-learn's least squares of single rows."""
     rows = make_rows(options.rows, options.features)
     alpha = 100.0
-    named = {"n_threads": options.threads}
     ways: dict[str, Callable[[], Any]] = {
-        "RankRLS": functools.partial(RankRLS(alpha, **named).fit, *rows[:2], qid=rows.qid),
-        "RankSVM": functools.partial(RankSVM(1e-2, **named).fit, *rows[:2], qid=rows.qid),
+        "RankRLS": functools.partial(RankRLS(alpha).fit, *rows[:2], qid=rows.qid),
+        "RankSVM": functools.partial(RankSVM(1e-2).fit, *rows[:2], qid=rows.qid),
         'scikit-learn, Ridge(solver="lsqr")': functools.partial(
             Ridge(alpha / SIZE, solver="lsqr", tol=1e-8).fit, *rows[:2]
         ),
@@ -127,7 +126,7 @@ def table_one(options: Options) -> Iterator[str]:
     with limits_of(**STEPS):
         left = residuals(rows, np.array([alpha]), ways["RankRLS"]().coef_[None])
         assert left < 1e-8, left
-        systems = systems_of(rows, options.threads)
+        systems = systems_of(rows)
         systems.solve(np.array([alpha]))
         times = interleaved(ways, options.repeat)
     yield f"One ridge, {_shape(rows)}, alpha = {alpha:g}"
@@ -141,11 +140,11 @@ def table_path(options: Options) -> Iterator[str]:
     lines = []
     for lognormal in (False, True):
         rows = make_rows(options.rows, options.features, lognormal=lognormal)
-        largest = systems_of(rows, options.threads).largest_eigenvalue()
+        largest = systems_of(rows).largest_eigenvalue()
         alphas = largest / 1e4 * 2.0 ** np.arange(15, -19, -1.0)
         time, systems, found = np.inf, None, None
         for _ in range(options.repeat):
-            own = systems_of(rows, options.threads)
+            own = systems_of(rows)
             taken, solved = stopwatch(functools.partial(own.solve, alphas))
             if taken < time:
                 time, systems, found = taken, own, solved
@@ -170,11 +169,11 @@ def search_cost(model: Any, n: int, d: int) -> tuple[float, float, float]:
 
 def table_search(options: Options) -> Iterator[str]:
     """All defaults of RankRLSCV, and RankSVMCV, with memory; and many more rows and columns."""
-    threads, lines = {"n_threads": options.threads}, []
+    lines = []
     for model, n, d in (
-        (RankRLSCV(**threads), options.rows, options.features),
-        (RankSVMCV(cv=3, **threads), options.rows, options.features),
-        (RankRLSCV(**threads), options.large_rows, options.large_features),
+        (RankRLSCV(), options.rows, options.features),
+        (RankSVMCV(cv=3), options.rows, options.features),
+        (RankRLSCV(), options.large_rows, options.large_features),
     ):
         name = type(model).__name__
         progress(f"{name}, {n:,} × {d:,}")
@@ -191,7 +190,7 @@ def table_product(options: Options) -> Iterator[str]:
     """One product, beside SciPy's two with X alone."""
     rows = make_rows(options.rows, options.features)
     p = np.random.default_rng(1).normal(size=(1, rows.X.shape[1]))
-    systems = systems_of(rows, options.threads)
+    systems = systems_of(rows)
     ours = systems.products(p, [0])[0]
     theirs = rows.X.T @ laplacian(rows.X @ p[0], rows.qid)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * abs(theirs).max())
@@ -211,9 +210,9 @@ def table_borders(options: Options) -> Iterator[str]:
         rows = make_rows(n, d, min(per_row, d // 4), dense, lognormal)
         what = f"{_shape(rows)}{', lognormal' * lognormal}{f', {dense} dense' if dense else ''}"
         for name, model in (
-            ("one ridge", RankRLS(1.0, n_threads=options.threads)),
-            ("cv=None", RankRLSCV(n_threads=options.threads)),
-            ("cv=5", RankRLSCV(cv=5, n_threads=options.threads)),
+            ("one ridge", RankRLS(1.0)),
+            ("cv=None", RankRLSCV()),
+            ("cv=5", RankRLSCV(cv=5)),
         ):
             progress(f"{what}, {name}")
             times = {}

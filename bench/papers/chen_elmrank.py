@@ -160,52 +160,48 @@ def shuffled(seed: int, n_rows: int = 20) -> KFold:
     return KFold(min(10, n_rows // 2), shuffle=True, random_state=seed)
 
 
-def search(seed: int, threads: int, **settings: Any) -> Any:
+def search(seed: int, **settings: Any) -> Any:
     """Return an ELMRank that chooses λ and C."""
     settings = {"cv": shuffled(seed), "weight_range": RANGE, **settings}
-    return pairgram.ELMRankCV(**settings, random_state=seed, n_threads=threads)
+    return pairgram.ELMRankCV(**settings, random_state=seed)
 
 
-def choose_kernel_model(name: str, X: np.ndarray, y: np.ndarray, folds: KFold, threads: int) -> Any:
+def choose_kernel_model(name: str, X: np.ndarray, y: np.ndarray, folds: KFold) -> Any:
     """Fit one of `KERNEL_MODELS`, γ and the ridge chosen by held-out folds of the rows."""
     settings, scoring = KERNEL_MODELS[name]
     search = pairgram.RankRLSCV(
-        kernel="rbf", gamma=GAMMAS, cv=folds, scoring=scoring, n_threads=threads, **settings
+        kernel="rbf", gamma=GAMMAS, cv=folds, scoring=scoring, **settings
     ).fit(X, y)
-    kernel = {"kernel": "rbf", "gamma": search.gamma_, "n_threads": threads}
+    kernel = {"kernel": "rbf", "gamma": search.gamma_}
     return pairgram.RankRLS(search.alpha_, **kernel, **settings).fit(X, y)
 
 
-def choose_comparator(name: str, X: np.ndarray, y: np.ndarray, folds: KFold, threads: int) -> Any:
+def choose_comparator(name: str, X: np.ndarray, y: np.ndarray, folds: KFold) -> Any:
     """Fit one of `COMPARATORS`, its settings chosen by held-out folds of the rows."""
     model, grid, scoring = COMPARATORS[name]
-    return choose(model, grid, X, y, folds=folds, scoring=scoring, threads=threads)
+    return choose(model, grid, X, y, folds=folds, scoring=scoring)
 
 
-def trials(data: Qsar, n_trials: int, threads: int) -> np.ndarray:
+def trials(data: Qsar, n_trials: int) -> np.ndarray:
     """Return test scores of machines with nodes, folds and choice of their own, (n_trials, n)."""
     scores = [
-        search(seed, threads, weight_range=RANGES)
-        .fit(data.X_train, data.y_train)
-        .predict(data.X_test)
+        search(seed, weight_range=RANGES).fit(data.X_train, data.y_train).predict(data.X_test)
         for seed in range(n_trials)
     ]
     return np.array([s - s.mean() for s in scores])
 
 
-def table_4(name: str, data: Qsar, n_trials: int, threads: int) -> str:
+def table_4(name: str, data: Qsar, n_trials: int) -> str:
     """Return Table 4 for one data set: the paper's, its methods, and other kernel models."""
-    own_time, scores = stopwatch(functools.partial(trials, data, n_trials, threads))
-    averaged = search(0, threads, n_estimators=n_trials, weight_range=RANGES)
+    own_time, scores = stopwatch(functools.partial(trials, data, n_trials))
+    averaged = search(0, n_estimators=n_trials, weight_range=RANGES)
     fits = {
-        name: functools.partial(choose_comparator, name, *data[:2], shuffled(0), threads)
+        name: functools.partial(choose_comparator, name, *data[:2], shuffled(0))
         for name in ("SVR", "RankSVM")
     }
     fits["ELMRank, one choice for all nodes"] = functools.partial(averaged.fit, *data[:2])
     for kind in KERNEL_MODELS:
-        fits[f"{kind}, rbf"] = functools.partial(
-            choose_kernel_model, kind, *data[:2], shuffled(0), threads
-        )
+        fits[f"{kind}, rbf"] = functools.partial(choose_kernel_model, kind, *data[:2], shuffled(0))
     y = data.y_test
     single = np.array([measured(y, s) for s in scores])
     mean, spread = single.mean(axis=0), single.std(axis=0, ddof=1)
@@ -226,9 +222,7 @@ def table_4(name: str, data: Qsar, n_trials: int, threads: int) -> str:
     return markdown_table([name, *columns], rows)
 
 
-def learning_curves(
-    data: Qsar, sizes: np.ndarray, threads: int
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def learning_curves(data: Qsar, sizes: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Return measures on the test rows over training sizes, for growing subsets of the rows.
 
     Returns
@@ -246,10 +240,10 @@ def learning_curves(
         for j, size in enumerate(sizes):
             X, y = data.X_train[order[:size]], data.y_train[order[:size]]
             folds = shuffled(i, size)
-            lssvr = choose_kernel_model("LSSVR", X, y, folds, threads)
+            lssvr = choose_kernel_model("LSSVR", X, y, folds)
             scores = {"LSSVR": lssvr.predict(data.X_test)}
             for name, n_draws in ((ONE_DRAW, 1), (AVERAGED, N_DRAWS)):
-                model = search(i, threads, cv=folds, n_estimators=n_draws).fit(X, y)
+                model = search(i, cv=folds, n_estimators=n_draws).fit(X, y)
                 scores[name] = model.predict(data.X_test)
             values[i, j] = measured(data.y_test, scores[AVERAGED])
             for name, loss in losses.items():
@@ -257,14 +251,14 @@ def learning_curves(
     return values, losses
 
 
-def figures(folder: Path, sets: Mapping[str, Qsar], threads: int) -> str:
+def figures(folder: Path, sets: Mapping[str, Qsar]) -> str:
     """Draw Figures 1 and 2; return some of the numbers."""
     rows = []
     curves = {}
     for name, data in sets.items():
         progress(f"learning curves, {name}")
         sizes = np.append(np.arange(10, len(data.y_train), 10), len(data.y_train))
-        curves[name] = sizes, *learning_curves(data, sizes, threads)
+        curves[name] = sizes, *learning_curves(data, sizes)
     with picture(folder, "chen_elmrank_figure_1", 1, len(sets)) as axes:
         for axis, (name, (sizes, values, _)) in zip(axes[0], curves.items(), strict=True):
             axis.plot(sizes, values.mean(axis=0), label=list(MEASURES))
@@ -316,14 +310,14 @@ def experiments(
             yield list(problems(ratings, group, np.random.default_rng(i), **sizes))
 
 
-def fit_each(way: str, tests: list[Problem], seed: int, threads: int) -> Sequence[Any]:
+def fit_each(way: str, tests: list[Problem], seed: int) -> Sequence[Any]:
     """Fit a column of Tables 1-3 to every problem, its settings chosen for each."""
     folds = shuffled(seed, min(len(test.y_train) for test in tests))
     if way == "ELMRank":
-        estimator = search(seed, threads, cv=folds, weight_range=RANGES)
+        estimator = search(seed, cv=folds, weight_range=RANGES)
         return pairgram.fit_many(estimator, [(t.X_train, t.y_train) for t in tests]).models
     fit = choose_kernel_model if way in KERNEL_MODELS else choose_comparator
-    return [fit(way, test.X_train, test.y_train, folds, threads) for test in tests]
+    return [fit(way, test.X_train, test.y_train, folds) for test in tests]
 
 
 def losses_of(way: str, tests: list[Problem], models: Sequence[Any]) -> np.ndarray:
@@ -338,9 +332,7 @@ def losses_of(way: str, tests: list[Problem], models: Sequence[Any]) -> np.ndarr
     return values
 
 
-def recommend(
-    name: str, ratings: Ratings, *, made: bool, n_experiments: int, threads: int, **sizes: int
-) -> str:
+def recommend(name: str, ratings: Ratings, *, made: bool, n_experiments: int, **sizes: int) -> str:
     """Return Tables 1-3 for one data set: one ranker a test reviewer, in every column."""
     paper = TABLES_1_TO_3[name]
     parts: dict[str, list[np.ndarray]] = {way: [] for way in paper}
@@ -351,7 +343,7 @@ def recommend(
             progress(f"{name} {group or ''}, experiment {i + 1}")
             n_models += len(tests)
             for way in paper:
-                time, models = stopwatch(functools.partial(fit_each, way, tests, i, threads))
+                time, models = stopwatch(functools.partial(fit_each, way, tests, i))
                 times[way] += time
                 found[way].append(losses_of(way, tests, models))
         for way, values in found.items():
@@ -382,13 +374,13 @@ def options() -> argparse.ArgumentParser:
 def main() -> None:
     """Print the tables, draw the pictures."""
     arguments = options().parse_args()
-    threads = start(arguments)
+    start(arguments)
     if not arguments.no_qsar:
         sets = {name: load_qsar(arguments.data, name) for name in DATA_SETS}
         for name, data in sets.items():
             progress(f"Table 4, {name}")
-            print(f"\n{table_4(name, data, arguments.trials, threads)}", flush=True)
-        print(f"\n{figures(arguments.pictures, sets, threads)}", flush=True)
+            print(f"\n{table_4(name, data, arguments.trials)}", flush=True)
+        print(f"\n{figures(arguments.pictures, sets)}", flush=True)
     loaders = {"MovieLens": load_movielens, "Jester": load_jester, "Books": load_books}
     for name, load in loaders.items():
         files = getattr(arguments, name.lower())
@@ -400,7 +392,6 @@ def main() -> None:
             made_ratings(name) if files is None else load(files),
             made=files is None,
             n_experiments=arguments.experiments,
-            threads=threads,
             n_reviewers=arguments.reviewers,
             n_references=arguments.references,
         )

@@ -129,11 +129,11 @@ def feature_map(way: str, gamma: float | None, n_components: int | None, seed: i
 
 
 def fitted(
-    way: str, fold: Fold, C: float, gamma: float | None, n_components: int, seed: int, threads: int
+    way: str, fold: Fold, C: float, gamma: float | None, n_components: int, seed: int
 ) -> Any:
     """Return a RankSVM of a fold's training part."""
     features = feature_map(way, gamma, n_components, seed)
-    model = pairgram.RankSVM(C, feature_map=features, n_threads=threads)
+    model = pairgram.RankSVM(C, feature_map=features)
     return model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
 
 
@@ -159,14 +159,13 @@ def table_rows(
     C: float,
     gamma: float | None,
     seeds: int,
-    threads: int,
     n_components: int | None = None,
 ) -> np.ndarray:
     """Return the values of `ROWS`, (n_seeds, n_rows)."""
     result = []
     for seed in range(seeds if way != LINEAR else 1):
         m = n_components or N_COMPONENTS
-        models = [fitted(way, fold, C, gamma, m, seed, threads) for fold in folds]
+        models = [fitted(way, fold, C, gamma, m, seed) for fold in folds]
         values = [measured(model, fold) for model, fold in zip(models, folds, strict=True)]
         means = [np.mean([v[name] for v in values]) for name in (*TEST_METRICS, "train", "valid")]
         result.append([*means, *(v["map"] for v in values)])
@@ -174,7 +173,7 @@ def table_rows(
 
 
 def choose(
-    way: str, folds: list[Fold], threads: int, n_components: int | None = None
+    way: str, folds: list[Fold], n_components: int | None = None
 ) -> tuple[float, float | None, float]:
     """Return the C and gamma of the best mean validation MAP of all folds, and that MAP."""
     gammas: Sequence[float | None] = [None] if way == LINEAR else GAMMAS.tolist()
@@ -186,7 +185,6 @@ def choose(
                 feature_map(way, gamma, n_components or N_COMPONENTS, 0) for gamma in gammas
             ],
             scoring=METRICS["map"],
-            n_threads=threads,
         )
         X, y, qid = fold.train
         search.fit(X, y, qid=qid, validation=fold.valid)
@@ -221,7 +219,6 @@ def curves(
     folds: list[Fold],
     chosen: Mapping[str, tuple[float, float | None, float]],
     n_seeds: int,
-    threads: int,
 ) -> dict[str, np.ndarray]:
     """Return the test metrics of Figure 2 against m: (n_metrics, n_m), one m for the linear way."""
     result = {}
@@ -231,7 +228,7 @@ def curves(
         for seed in range(n_seeds if way != LINEAR else 1):
             for j, size in enumerate(sizes):
                 for k, fold in enumerate(folds):
-                    found = measured(fitted(way, fold, C, gamma, size, seed, threads), fold)
+                    found = measured(fitted(way, fold, C, gamma, size, seed), fold)
                     values[seed, j, k] = [found[name] for name in FIGURE_METRICS]
         used = values if way != LINEAR else values[:1]
         result[way] = used.mean(axis=(0, 2)).T
@@ -268,12 +265,12 @@ def made_rows(n_rows: int, n_features: int, n_queries: int) -> data.Ranking:
     return data.Ranking(made.X, np.minimum(made.y, 2.0), qid)
 
 
-def table_2(exact: Sequence[int], threads: int, repeat: int = 3) -> str:
+def table_2(exact: Sequence[int], repeat: int = 3) -> str:
     """Return the times of fits at MQ2007's shape, map included; the exact kernel has fewer rows."""
     lines = []
     whole = made_rows(*MQ2007_SHAPE)
     for way, (C, gamma, theirs, ndcg) in TABLE_2.items():
-        model = pairgram.RankSVM(C, feature_map=feature_map(way, gamma, 2000, 0), n_threads=threads)
+        model = pairgram.RankSVM(C, feature_map=feature_map(way, gamma, 2000, 0))
         fit = functools.partial(model.fit, whole.X, whole.y, qid=whole.qid)
         time = float(np.median([stopwatch(fit)[0] for _ in range(repeat)]))
         cells = [f"{len(whole.y):,}", f"{theirs} s", f"{ndcg:.4f}", seconds(time)]
@@ -281,9 +278,7 @@ def table_2(exact: Sequence[int], threads: int, repeat: int = 3) -> str:
     C, gamma, *_ = TABLE_2[NYSTROEM]
     for n_rows in exact:
         part = data.Ranking(*(array[:n_rows] for array in whole))
-        model = pairgram.RankSVM(
-            C, feature_map=pairgram.Nystroem(gamma=gamma, n_components=None), n_threads=threads
-        )
+        model = pairgram.RankSVM(C, feature_map=pairgram.Nystroem(gamma=gamma, n_components=None))
         time, _ = stopwatch(functools.partial(model.fit, part.X, part.y, qid=part.qid))
         cells = ["exact kernel", f"{n_rows:,}", "", "", seconds(time), *work_of(model)]
         lines.append(cells)
@@ -326,8 +321,8 @@ def main() -> None:
         help="rows of the exact kernel",
     )
     arguments = options.parse_args()
-    threads = start(arguments)
-    print(f"\n{table_2(arguments.exact, threads)}", flush=True)
+    start(arguments)
+    print(f"\n{table_2(arguments.exact)}", flush=True)
     drawn = {}
     for name in ("OHSUMED", "MQ2008", "TD2004", "MQ2007"):
         if name in ("TD2004", "MQ2007") and not (arguments.data / name).is_dir():
@@ -338,15 +333,14 @@ def main() -> None:
         chosen, times = {}, {}
         for way in PAPER:
             progress(f"{name}: choosing C and gamma, {way}")
-            times[way], chosen[way] = stopwatch(functools.partial(choose, way, folds, threads, m))
+            times[way], chosen[way] = stopwatch(functools.partial(choose, way, folds, m))
         rows = {
-            way: table_rows(way, folds, C, gamma, arguments.seeds, threads, m)
+            way: table_rows(way, folds, C, gamma, arguments.seeds, m)
             for way, (C, gamma, _) in chosen.items()
         }
         if name == "OHSUMED":
             ours = {LINEAR: rows[LINEAR]} | {
-                way: table_rows(way, folds, *THEIRS, arguments.seeds, threads)
-                for way in (NYSTROEM, FOURIER)
+                way: table_rows(way, folds, *THEIRS, arguments.seeds) for way in (NYSTROEM, FOURIER)
             }
             print(f"\nOHSUMED, Table 4, with the authors' setting; {LINEAR} with ours")
             print(comparison(PAPER, ours, ROWS, spread=True), flush=True)
@@ -356,7 +350,7 @@ def main() -> None:
             )
         print(f"\n{name}, {arguments.seeds} seeds\n{chosen_table(chosen, rows, times)}", flush=True)
         progress(f"{name}: Figure 2")
-        drawn[name] = curves(folds, chosen, arguments.curve_seeds, threads)
+        drawn[name] = curves(folds, chosen, arguments.curve_seeds)
     print(f"\nFigure 2, settings of m = {N_COMPONENTS}\n{figure_2(drawn, arguments.pictures)}")
 
 

@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.svm import LinearSVC, LinearSVR
 
 import pairgram
+from pairgram._support.machine import thread_count
 
 __all__ = ["RankBoost", "RankSVM", "SVRank", "choose"]
 
@@ -139,7 +140,6 @@ def choose(
     *,
     folds: KFold,
     scoring: str,
-    threads: int,
 ) -> Any:
     """Fit a clone of a model with the settings whose mean metric of held-out folds is the best.
 
@@ -160,5 +160,5 @@ def choose(
         return sign * float(np.nan_to_num(parts).mean())
 
     candidates = list(ParameterGrid(grid))
-    scores = Parallel(n_jobs=threads)(delayed(score)(settings) for settings in candidates)
+    scores = Parallel(n_jobs=thread_count())(delayed(score)(settings) for settings in candidates)
     return clone(model).set_params(**candidates[int(np.argmax(scores))]).fit(X, y)

@@ -112,25 +112,21 @@ PAPER_PARSES = {RLS: "0.444", RANK_RLS: "0.500"}  # Table 8, τ_b
 Predict = Callable[[Any], np.ndarray]
 
 
-def train_rank_rls(fold: Fold, threads: int) -> Predict:
+def train_rank_rls(fold: Fold) -> Predict:
     """Choose the ridge, and whether tied pairs count, by validation MAP."""
-    model = pairgram.RankRLSCV(
-        ALPHAS, pairs=["with_ties", "without_ties"], scoring=MAP, n_threads=threads
-    )
+    model = pairgram.RankRLSCV(ALPHAS, pairs=["with_ties", "without_ties"], scoring=MAP)
     return _chosen(model, fold)
 
 
-def train_rls(fold: Fold, threads: int) -> Predict:
+def train_rls(fold: Fold) -> Predict:
     """Least squares on labels: with an intercept, all pairs of rows, kept."""
-    model = pairgram.RankRLSCV(
-        ALPHAS, scope="global", weighting="documents", scoring=MAP, n_threads=threads
-    )
+    model = pairgram.RankRLSCV(ALPHAS, scope="global", weighting="documents", scoring=MAP)
     return _chosen(model, fold)
 
 
-def train_rank_svm(fold: Fold, threads: int) -> Predict:
+def train_rank_svm(fold: Fold) -> Predict:
     """Choose C by validation MAP; the hinge is squared, which the paper's is not."""
-    return _chosen(pairgram.RankSVMCV(RANK_SVM_CS, scoring=MAP, n_threads=threads), fold)
+    return _chosen(pairgram.RankSVMCV(RANK_SVM_CS, scoring=MAP), fold)
 
 
 def _chosen(model: Any, fold: Fold) -> Predict:
@@ -150,7 +146,7 @@ def measure(folds: list[Fold], train: Callable[[Fold], Predict]) -> tuple[np.nda
     return values.mean(axis=0)[None], time
 
 
-def tables_1_to_3(name: str, folds: list[Fold], threads: int) -> str:
+def tables_1_to_3(name: str, folds: list[Fold]) -> str:
     """Return a data set's part of Tables 1-3, and the times; ours blank where there are no folds.
 
     RankBoost's cells are the paper's alone.
@@ -160,7 +156,7 @@ def tables_1_to_3(name: str, folds: list[Fold], threads: int) -> str:
     ways = {RANK_RLS: train_rank_rls, RLS: train_rls, RANK_SVM: train_rank_svm} if folds else {}
     for way, train in ways.items():
         progress(f"{name}, {way}")
-        results[way], time = measure(folds, functools.partial(train, threads=threads))
+        results[way], time = measure(folds, train)
         times.append([way, seconds(time)])
     rows = [metric.upper() for metric in NAMES]
     table = comparison(PAPER[name], results, rows, decimals=3)
@@ -260,7 +256,7 @@ def subtree_kernel(graphs: Iterable[nx.Graph], depth: int = DEPTH) -> np.ndarray
     return np.asarray(K / np.sqrt(np.outer(K.diagonal(), K.diagonal())))
 
 
-def parse_correlations(seed: int, n_sentences: int, threads: int) -> dict[str, float]:
+def parse_correlations(seed: int, n_sentences: int) -> dict[str, float]:
     """Return the mean τ_b of RLS and of RankRLS on sentences that they have not seen.
 
     All choose the ridge by held-out sentences. RankRLS learns from differences within sentences, to
@@ -278,9 +274,7 @@ def parse_correlations(seed: int, n_sentences: int, threads: int) -> dict[str, f
         (RANK_RLS, y, "with_ties"),
         (RLS_ONE_LEVEL, data.share, None),
     ):
-        model = pairgram.RankRLSCV(
-            pairs=pairs, kernel="precomputed", scoring="kendall", n_threads=threads
-        )
+        model = pairgram.RankRLSCV(pairs=pairs, kernel="precomputed", scoring="kendall")
         centred = target[train] - target[train].mean()  # the intercept of RLS
         model.fit(K[np.ix_(train, train)], centred, qid=data.qid[train])
         scores = model.predict(K[np.ix_(~train, train)])
@@ -290,9 +284,9 @@ def parse_correlations(seed: int, n_sentences: int, threads: int) -> dict[str, f
     return found
 
 
-def table_8(n_seeds: int, n_sentences: int, threads: int) -> str:
+def table_8(n_seeds: int, n_sentences: int) -> str:
     """Return τ_b on made parses beside the paper's on its corpus."""
-    runs = [parse_correlations(seed, n_sentences, threads) for seed in range(n_seeds)]
+    runs = [parse_correlations(seed, n_sentences) for seed in range(n_seeds)]
     rows = []
     for name in runs[0]:
         values = np.array([run[name] for run in runs])
@@ -308,13 +302,13 @@ def main() -> None:
     options = parser("Print the tables of Pahikkala et al. 2007 beside ours.")
     options.add_argument("--seeds", type=int, default=10, metavar="N", help="default: %(default)s")
     arguments = options.parse_args()
-    threads = start(arguments)
+    start(arguments)
     for name, folder in FOLDERS.items():
         given = name == "OHSUMED" or (arguments.data / folder).is_dir()
         folds = list(pairgram.load_letor_folds(arguments.data / folder)) if given else []
-        print(f"\n{tables_1_to_3(name, folds, threads)}", flush=True)
+        print(f"\n{tables_1_to_3(name, folds)}", flush=True)
     progress("graphs")
-    print(f"\nTable 8\n{table_8(arguments.seeds, N_SENTENCES, threads)}")
+    print(f"\nTable 8\n{table_8(arguments.seeds, N_SENTENCES)}")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common import machine_line, markdown_table, progress, seconds, stopwatch, threads_of
+from common import machine_line, markdown_table, progress, seconds, stopwatch, use_threads
 from letor import default_folder
 
 __all__ = [
@@ -101,9 +100,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     return made
 
 
-def start(arguments: argparse.Namespace) -> int:
-    """Set the threads, print the machine's line and return the number of threads."""
-    threads = threads_of(arguments.threads)
-    threadpool_limits(threads)
-    print(machine_line(threads, ("numpy", "scipy")))
-    return threads
+def start(arguments: argparse.Namespace) -> None:
+    """Set the threads and print the machine's line."""
+    use_threads(arguments.threads)
+    print(machine_line(("numpy", "scipy")))

@@ -172,24 +172,24 @@ def train_elm(fold: Fold, seed: int, *, search: Any, **settings: Any) -> Predict
     return fitted
 
 
-def train_rank_svm(fold: Fold, _: int, *, threads: int) -> Predict:
+def train_rank_svm(fold: Fold, _: int) -> Predict:
     """Choose the C of a linear RankSVM by validation MAP."""
-    model = pairgram.RankSVMCV(RANK_SVM_CS, scoring=MAP, n_threads=threads)
+    model = pairgram.RankSVMCV(RANK_SVM_CS, scoring=MAP)
     X, y, qid = fold.train
     fitted: Predict = model.fit(X, y, qid=qid, validation=fold.valid).predict
     return fitted
 
 
-def trainers(threads: int) -> dict[str, Trainer]:
+def trainers() -> dict[str, Trainer]:
     """Return what is compared, under the paper's columns."""
-    point = functools.partial(train_elm, search=pairgram.PointwiseELMCV, n_threads=threads)
-    pair = functools.partial(train_elm, search=pairgram.PairwiseELMCV, n_threads=threads)
+    point = functools.partial(train_elm, search=pairgram.PointwiseELMCV)
+    pair = functools.partial(train_elm, search=pairgram.PairwiseELMCV)
     return {
         REGRESSION: train_regression,
         REGULARIZED: train_regularized,
         POINT_NODES: point,
         POINT_KERNEL: functools.partial(point, kernel="linear"),
-        RANK_SVM: functools.partial(train_rank_svm, threads=threads),
+        RANK_SVM: train_rank_svm,
         PAIR_NODES: pair,
         PAIR_KERNEL: functools.partial(pair, kernel="linear"),
     }
@@ -288,7 +288,7 @@ def figure_2(fold: Fold, folder: Path) -> str:
     return markdown_table(["nodes", *header], rows)
 
 
-def blank_cells(name: str, threads: int) -> str:
+def blank_cells(name: str) -> str:
     """Return the times of a data set's columns on made data of its shape.
 
     Choosing is what a cell of one fold takes: 26 values of C, three fifths of the queries to train
@@ -312,7 +312,7 @@ def blank_cells(name: str, threads: int) -> str:
         (PAIR_NODES, pairgram.PairwiseELM, pairgram.PairwiseELMCV),
         (PAIR_KERNEL, pairgram.PairwiseELM, pairgram.PairwiseELMCV),
     ):
-        settings = {"n_threads": threads, "random_state": 0}
+        settings: dict[str, Any] = {"random_state": 0}
         if way in THEIR_CS:
             settings["kernel"] = "linear"
         fit = functools.partial(model(**settings).fit, X, y, qid=qid)
@@ -342,10 +342,10 @@ def tables(name: str, results: Mapping[str, np.ndarray]) -> str:
     )
 
 
-def run(name: str, folds: list[Fold], n_seeds: int, threads: int) -> str:
+def run(name: str, folds: list[Fold], n_seeds: int) -> str:
     """Return a data set's part of Tables 1-3, and the times of its columns."""
     results, times = {}, []
-    for way, train in trainers(threads).items():
+    for way, train in trainers().items():
         progress(f"{name}, {way}")
         train(folds[0], 0)  # loads what is loaded on first use
         seeds = n_seeds if way in (POINT_NODES, PAIR_NODES) else 1
@@ -360,17 +360,17 @@ def main() -> None:
     options = parser("Print the tables of Zong and Huang 2013 beside ours.")
     options.add_argument("--seeds", type=int, default=10, metavar="N", help="default: %(default)s")
     arguments = options.parse_args()
-    threads = start(arguments)
+    start(arguments)
     for name in SHAPES:
         progress(f"times at the shape of {name}")
-        print(f"\nMade data\n{blank_cells(name, threads)}", flush=True)
+        print(f"\nMade data\n{blank_cells(name)}", flush=True)
         if (arguments.data / name).is_dir():
             given = list(pairgram.load_letor_folds(arguments.data / name))
-            print(f"\n{run(name, given, arguments.seeds, threads)}", flush=True)
+            print(f"\n{run(name, given, arguments.seeds)}", flush=True)
         else:
             print(f"\n{name}, no files\n\n{tables(name, {})}", flush=True)
     folds = list(pairgram.load_letor_folds(arguments.data / "OHSUMED"))
-    print(f"\n{run('OHSUMED', folds, arguments.seeds, threads)}", flush=True)
+    print(f"\n{run('OHSUMED', folds, arguments.seeds)}", flush=True)
     print(f"\n{chosen_Cs(folds)}")
     theirs = {
         column: measure(folds, functools.partial(train_at_their_C, column=column), 1)[0]

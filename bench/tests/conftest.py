@@ -1,7 +1,9 @@
 """What the tests of the benchmarks share."""
 
 import importlib
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -15,10 +17,11 @@ settings.load_profile("bench")
 
 @pytest.fixture
 def script(monkeypatch):
-    """Return what imports a script of `bench`, or of its papers, by name."""
+    """Yield what imports a script of `bench`, or of its papers, by name."""
     for folder in (FOLDER, FOLDER / "papers"):
         monkeypatch.syspath_prepend(folder)
-    return importlib.import_module
+    with patch.dict(os.environ):  # where scripts set the number of threads
+        yield importlib.import_module
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_settings_are_the_best_of_held_out_folds(script, scoring):
     X, y = made(40, seed=2)
     folds = KFold(4, shuffle=True, random_state=0)
     grid = {"gamma": [0.1, 10.0], "C": [0.1, 10.0]}
-    fitted = comparators.choose(SVR(), grid, X, y, folds=folds, scoring=scoring, threads=1)
+    fitted = comparators.choose(SVR(), grid, X, y, folds=folds, scoring=scoring)
     metric = pairgram.get_metric(scoring)
     found = {}
     for gamma in grid["gamma"]:
@@ -140,6 +140,5 @@ def test_folds_without_pairs_count_nothing(script):
         y,
         folds=KFold(3),
         scoring="misranking",
-        threads=1,
     )
     assert fitted.n_rounds == 30  # one threshold leaves ties

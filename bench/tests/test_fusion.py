@@ -54,7 +54,7 @@ def test_learned_weights_do_not_fall_below_rrf(script, n_runs, spread):
     fusion = script("fusion")
     ways = {name: way for name, way in fusion.WAYS.items() if name.endswith("prior RRF")}
     ways |= {fusion.RRF: fusion.WAYS[fusion.RRF]}
-    (found,) = fusion.run(n_runs, range(1000, 1005), ways, threads=1, spread=spread)
+    (found,) = fusion.run(n_runs, range(1000, 1005), ways, spread=spread)
     rrf = found.pop(fusion.RRF)[:, 0]
     assert len(found) == 2
     for values in found.values():
@@ -65,7 +65,7 @@ def test_learned_weights_do_not_fall_below_rrf(script, n_runs, spread):
 def test_fuse_with_few_judged_queries_does_not_fall_below_rrf(script, n_runs):
     fusion = script("fusion")
     ways = {name: fusion.WAYS[name] for name in (fusion.RRF, fusion.LEARNT)}
-    found = fusion.run(n_runs, range(1000, 1010), ways, threads=1, judged=[3, 5, 10, 20])
+    found = fusion.run(n_runs, range(1000, 1010), ways, judged=[3, 5, 10, 20])
     leads = [(own[fusion.LEARNT] - own[fusion.RRF])[:, 0] for own in found]
     for lead in leads:
         assert lead.mean() >= -2 * lead.std(ddof=1) / np.sqrt(len(lead))
@@ -81,7 +81,7 @@ def test_the_methods_of_fuse_are_those_of_the_features(script):
         "CombMNZ": test.minmax.sum(axis=1) * (~np.isnan(test.raw)).sum(axis=1),
     }
     for name, expected in sums.items():
-        found = fusion.WAYS[name](train, 1)(test)
+        found = fusion.WAYS[name](train)(test)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 

@@ -51,7 +51,7 @@ def test_regression_has_an_intercept_and_no_ridge(script, fold):
 def test_columns_of_zong_and_huang(script, fold, monkeypatch):
     zong_huang = script("zong_huang")
     monkeypatch.setattr(zong_huang, "stopwatch", lambda train: (2.0, train()))
-    ways = zong_huang.trainers(1)
+    ways = zong_huang.trainers()
     assert all(set(ways) == set(columns) for columns in zong_huang.PAPER.values())
     assert all(
         len(cells) == len(zong_huang.ROWS[name])
@@ -126,7 +126,7 @@ def test_kernel_models_are_chosen_by_held_out_rows(script, name):
     X = rng.random((40, 3))
     y = np.sin(4 * X[:, 0]) + 0.1 * rng.normal(size=40)
     folds = KFold(4, shuffle=True, random_state=0)
-    model = chen.choose_kernel_model(name, X, y, folds, 1)
+    model = chen.choose_kernel_model(name, X, y, folds)
     settings, scoring = chen.KERNEL_MODELS[name]
     assert model.get_params().items() >= {"kernel": "rbf", **settings}.items()
     metric = pairgram.get_metric(scoring)
@@ -447,8 +447,8 @@ def test_tables_of_chen_ranksvm(script, fold, tmp_path, monkeypatch):
         (chen.NYSTROEM, pairgram.Nystroem),
         (chen.FOURIER, pairgram.RandomFourier),
     ):
-        C, gamma, best = chen.choose(way, folds, 1)
-        rows = chen.table_rows(way, folds, C, gamma, 2, 1)
+        C, gamma, best = chen.choose(way, folds)
+        rows = chen.table_rows(way, folds, C, gamma, 2)
         assert (
             rows.shape
             == (1 if kind is None else 2, len(chen.ROWS))
@@ -475,7 +475,7 @@ def test_figure_and_times_of_chen_ranksvm(script, fold, tmp_path, monkeypatch, c
     chen = script("chen_ranksvm")
     monkeypatch.setattr(chen, "CURVE", (3, 12))
     settings = {way: (0.1, gamma, 0.0) for way, gamma in zip(chen.PAPER, (None, 1, 1), strict=True)}
-    drawn = {"made": chen.curves([fold], settings, 2, 1)}
+    drawn = {"made": chen.curves([fold], settings, 2)}
     curve = drawn["made"][chen.FOURIER]
     assert curve.shape == (4, 2)
     found = []
@@ -491,7 +491,7 @@ def test_figure_and_times_of_chen_ranksvm(script, fold, tmp_path, monkeypatch, c
     assert f"{curve[at, 1]:.4f}" in chen.figure_2(drawn, tmp_path)
     assert (tmp_path / "chen_ranksvm_figure_2.png").stat().st_size > 1000
     monkeypatch.setattr(chen, "MQ2007_SHAPE", (400, 12, 10))
-    text = chen.table_2([100], 1, repeat=1)
+    text = chen.table_2([100], repeat=1)
     assert "| exact kernel | 100 |" in text
     assert "| RankSVM-Struct, linear | 42,158 | 2.2 s | 0.5268 |" in text
 
@@ -520,7 +520,7 @@ def test_columns_of_pahikkala(script, fold):
         assert all(len(column) == len(pahikkala.MEASURES) for column in columns.values())
     ways = (pahikkala.train_rank_rls, pahikkala.train_rls, pahikkala.train_rank_svm)
     for train in ways:
-        values, time = pahikkala.measure([fold] * 2, lambda fold, train=train: train(fold, 1))
+        values, time = pahikkala.measure([fold] * 2, train)
         assert values.shape == (1, len(pahikkala.MEASURES)) and time > 0
     X, y, _ = fold.train
     at, level = X.mean(axis=0), y.mean()
@@ -532,7 +532,7 @@ def test_columns_of_pahikkala(script, fold):
         valid = pairgram.evaluate([pahikkala.MAP], fold.valid.y, fold.valid.X @ w, fold.valid.qid)
         scores[alpha] = (valid["map"], alpha), w
     w = max(scores.values(), key=lambda found: found[0])[1]
-    predicted = pahikkala.train_rls(fold, 1)(fold.test.X)
+    predicted = pahikkala.train_rls(fold)(fold.test.X)
     np.testing.assert_allclose(predicted, fold.test.X @ w, rtol=1e-7)
 
 
@@ -540,7 +540,7 @@ def test_tables_of_pahikkala_with_and_without_files(script, fold):
     pahikkala = script("pahikkala")
     heads = {}
     for folds in ([], [fold] * 2):
-        text = pahikkala.tables_1_to_3("TREC2003", folds, 1)
+        text = pahikkala.tables_1_to_3("TREC2003", folds)
         (cells,) = (
             [cell.strip() for cell in line.split("|")[2:-1]]
             for line in text.splitlines()
@@ -641,9 +641,9 @@ def test_pairs_within_sentences_beat_labels(script):
     n_right = data.share * [graph.number_of_edges() for graph in data.graphs]
     np.testing.assert_allclose(n_right, np.rint(n_right), rtol=1e-12)
     assert data.share.min() < 0.6 and data.share.max() > 0.9
-    found = pahikkala.parse_correlations(0, 15, 1)
+    found = pahikkala.parse_correlations(0, 15)
     assert 1 > found["RankRLS"] > found["RLS"] > 0
-    text = pahikkala.table_8(1, 15, 1)
+    text = pahikkala.table_8(1, 15)
     assert "% of 1 seeds" in text
     assert f"| {pahikkala.RLS_ONE_LEVEL} |  | {found[pahikkala.RLS_ONE_LEVEL]:.3f} |" in text
 
@@ -651,12 +651,12 @@ def test_pairs_within_sentences_beat_labels(script):
 def test_levels_of_sentences_are_nothing_to_rank_rls(script, monkeypatch):
     """RankRLS finds the same without them, and RLS what it finds on goodness free of them."""
     pahikkala = script("pahikkala")
-    found = pahikkala.parse_correlations(1, 15, 1)
+    found = pahikkala.parse_correlations(1, 15)
     make = pahikkala.make_parses
     monkeypatch.setattr(
         pahikkala, "make_parses", lambda *sizes: make(*sizes)._replace(level=np.zeros(450))
     )
-    flat = pahikkala.parse_correlations(1, 15, 1)
+    flat = pahikkala.parse_correlations(1, 15)
     assert flat["RankRLS"] == pytest.approx(found["RankRLS"], rel=1e-9)
     assert flat["RLS"] == flat[pahikkala.RLS_ONE_LEVEL]
     assert flat["RLS"] == pytest.approx(found[pahikkala.RLS_ONE_LEVEL], rel=1e-9)
@@ -669,9 +669,7 @@ def test_table_4_of_made_rows(script, few_settings):
     X = rng.random((50, 4))
     y = 5 + X @ rng.normal(size=4) + 0.1 * rng.normal(size=50)
     data = script("qsar").Qsar(X[:35], y[:35], X[35:], y[35:])
-    head, _, *rows = (
-        line.split("|")[1:-1] for line in chen.table_4("COX2", data, 2, 1).split("\n")
-    )
+    head, _, *rows = (line.split("|")[1:-1] for line in chen.table_4("COX2", data, 2).split("\n"))
     ways = [cell.strip() for cell in head]
     assert ways[1:4] == ["paper: SVR", "paper: RankSVM", "paper: ELMRank"]
     assert ways[6:8] == ["SVR", "RankSVM"]

@@ -59,12 +59,13 @@ def test_pages_name_ways_that_there_are(script):
             assert any(words[words.index("--way") + 1] in way for way in known)
 
 
-def test_threads_are_those_of_pairgram(script, monkeypatch):
-    threads_of = script("common").threads_of
-    assert threads_of(3) == 3
-    for first in ("", "1", "9999", "2"):
-        monkeypatch.setenv("OMP_NUM_THREADS", first)
-        assert threads_of(None) == pairgram._support.machine.resolve_n_threads(None)
+def test_threads_are_limited_here_and_in_fresh_processes(script):
+    common, thread_count = script("common"), pairgram._support.machine.thread_count
+    with threadpool_limits(None):  # gives BLAS its threads back
+        assert common.use_threads(None) == thread_count()
+        assert common.use_threads(1) == thread_count() == 1
+        assert common.in_fresh_process(thread_count) == 1
+        assert common.on_threads(3, thread_count)() == 3
 
 
 def test_tables_that_are_asked_for(script, monkeypatch, capsys):
@@ -80,7 +81,7 @@ def test_tables_that_are_asked_for(script, monkeypatch, capsys):
         return capsys.readouterr().out.split("\n", 1)[1]
 
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
-    threads = common.threads_of(None)
+    threads = common.use_threads(None)
     said = f"namespace(rows=5, repeat=2, threads={threads})"
     assert printed() == f"Medians of 2 runs.\n\na {said}\n\nb {said}\n"
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7"
