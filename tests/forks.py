@@ -6,8 +6,10 @@ from multiprocessing import forkserver
 
 FRESH = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 LIBRARIES = ["pandas", "dask.dataframe", "distributed", "pairgram.cli.app", "pairgram.datasets"]
-LIBRARIES += ["pairgram.tables.dask"]
-LIBRARIES += [f"pairgram.rankers.{one}" for one in ("load", "rank_rls", "rank_svm")]
+LIBRARIES += ["pydantic.type_adapter", "pairgram.tables.dask", "pairgram.solvers.pairgram"]
+LIBRARIES += ["pairgram.model_selection.interactions", "pairgram.metrics.compare"]
+ROOMS = ("load", "rank_rls", "rank_svm", "auto", "elm_rank", "fit_many", "propose", "recommend")
+LIBRARIES += [f"pairgram.rankers.{one}" for one in ROOMS]
 
 
 def start(code, *arguments):
