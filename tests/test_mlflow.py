@@ -15,16 +15,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import pairgram
 from pairgram import ELMRank, Nystroem, RankRLS, RankRLSCV, RankSVM, make_ranking
 
-pytest.importorskip("mlflow")
-with warnings.catch_warnings():  # of MLflow's own code
-    warnings.simplefilter("ignore")
-    import mlflow
-    import mlflow.pyfunc
-    import mlflow.sklearn
-    from mlflow.models import infer_signature
-
-    import pairgram.mlflow
-
 pytestmark = [
     pytest.mark.filterwarnings("ignore::Warning:mlflow"),
     pytest.mark.filterwarnings("ignore:Hint. Inferred schema contains integer"),
@@ -32,6 +22,20 @@ pytestmark = [
 
 X, y, qid = make_ranking(40, 10, 6, random_state=0)
 FRAME = pd.DataFrame(X, columns=[f"f{j}" for j in range(6)])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported():
+    """MLflow takes long to import, which not every run of tests needs."""
+    global infer_signature, mlflow, pairgram
+    pytest.importorskip("mlflow")
+    with warnings.catch_warnings():  # of MLflow's own code
+        warnings.simplefilter("ignore")
+        import mlflow.pyfunc
+        import mlflow.sklearn
+        from mlflow.models import infer_signature
+
+        import pairgram.mlflow
 
 
 @pytest.fixture
