@@ -1,6 +1,5 @@
 """Queries whose rows stand anywhere, against the same rows with those of every query together."""
 
-import gc
 import os
 import tempfile
 
@@ -104,7 +103,6 @@ def test_the_model_is_that_of_sorted_rows(
     expected = pairgram.evaluate(["ndcg@10"], y, arrays.predict(X), qid=qid, sample_weight=weights)
     assert pairgram.evaluate(["ndcg@10"], table, model) == pytest.approx(expected, rel=1e-12)
     del table
-    gc.collect()
     assert not list(folders.glob("pairgram-*"))
 
 
@@ -274,7 +272,6 @@ def test_a_full_disk_leaves_no_folder(frame, folders, monkeypatch, set_limits):
     monkeypatch.setattr(grouping, "_written", full)
     with pytest.raises(OSError, match="No space left on device"):
         pairgram.scan(csv(frame, folders), group_queries=True, **COLUMNS)
-    gc.collect()
     assert [path.name for path in folders.iterdir()] == ["rows.csv"]
 
 
@@ -284,7 +281,6 @@ def test_a_fork_does_not_remove_the_folder(folders):
     grouping._remove(path, os.getpid() + 1)
     assert os.path.isdir(path)
     del folder
-    gc.collect()
     assert not os.path.exists(path)
 
 

@@ -163,7 +163,7 @@ class Slow:
         return self.own.name
 
     def batches(self, number, columns, features):
-        time.sleep(0.1)
+        time.sleep(0.05)
         yield from self.own.batches(number, columns, features)
 
 
@@ -174,7 +174,7 @@ def test_a_worker_that_is_killed_costs_its_tasks_alone(client, tmp_path):
     table = replace(table, partitions=tuple(map(Slow, table.partitions)))
     table.survey()
     victim = min(client.run(os.getpid).values())
-    timer = threading.Timer(0.25, os.kill, (victim, signal.SIGKILL))
+    timer = threading.Timer(0.15, os.kill, (victim, signal.SIGKILL))
     timer.start()
     found = pg.RankRLSCV().fit(table)
     timer.join()
