@@ -123,7 +123,9 @@ def test_rows_are_mapped_in_blocks_of_bounded_size():
 
 
 def test_sparse_rows_are_made_dense_in_blocks_of_bounded_size():
-    X = sparse.random_array((4000, 4000), density=1e-4, format="csr", random_state=0)
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 4000, (2, 1600))
+    X = sparse.csr_array((rng.uniform(size=1600), tuple(places)), shape=(4000, 4000))
     nodes = RandomNodes(5, random_state=0).fit(X)
     H = nodes.transform(X)
     np.testing.assert_allclose(H[:50], nodes.transform(X[:50].toarray()), rtol=1e-12)
