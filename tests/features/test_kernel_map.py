@@ -345,7 +345,7 @@ def test_threads_and_containers_do_not_matter(feature_map, dtype):
     np.testing.assert_array_equal(others, [(expected, expected)] * 2)
     sparse = fresh(feature_map).fit(sp.csr_matrix(X)).transform(X)
     if getattr(feature_map, "landmarks", "") == "kmeans":  # scikit-learn sums in another order
-        np.testing.assert_allclose(sparse @ sparse.T, expected @ expected.T, atol=0.05)
+        np.testing.assert_allclose(sparse @ sparse[:99].T, expected @ expected[:99].T, atol=0.05)
     else:
         np.testing.assert_array_equal(sparse, expected)
 
