@@ -238,9 +238,8 @@ const double* unit_models::without_rows(const ridge_path& path, const path_model
                                         std::ptrdiff_t n, const double* lost) {
     lost_ = lost;
     const auto rank = path.rank, stride = models.stride;
-    // The flops of a few iterations; few rows take fewer of them. A flop of the sums was measured
-    // to take as long as three others.
-    if (rank * (3 * n + 16 * stride) < std::min(few_rows, n) * n * stride) {
+    // The multiplications of some iterations, and of the sums; few rows take fewer.
+    if (rank * (n / 2 + 16 * stride) < std::min(few_rows, n) * n * stride) {
         make_sums(path, n);
         return without_sums(path, models);
     }
