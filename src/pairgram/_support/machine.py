@@ -164,10 +164,10 @@ class threads:
     def __exit__(self, *error: object) -> None:
         self._open.remove((threading.get_ident(), self._n))
 
-    @classmethod
-    def after_fork_in_child(cls) -> None:
-        """Forget what other threads have opened: the child has none of them."""
-        cls._open[:] = [one for one in cls._open if one[0] == threading.get_ident()]
+
+def _forget_other_threads() -> None:
+    """Forget the contexts that other threads have opened: a forked child has none of them."""
+    threads._open[:] = [one for one in threads._open if one[0] == threading.get_ident()]
 
 
 MOST_THREADS = 1024
@@ -316,7 +316,7 @@ class _BlasGuard:
 # Holds BLAS to one thread in this process while the context is open (reentrant, any thread).
 single_threaded_blas = _BlasGuard()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=threads.after_fork_in_child)
+    os.register_at_fork(after_in_child=_forget_other_threads)
     os.register_at_fork(
         before=single_threaded_blas.before_fork,
         after_in_parent=single_threaded_blas.after_fork,

@@ -232,7 +232,7 @@ def solve_sets(
             map=node_map,
             alpha=float(alpha),
             tells=tells,
-            n_threads=thread_count(),
+            n_threads=thread_count(len(sets.data.y) * blocks[0].shape[1]),
         )
     return Solved(*found)
 
