@@ -6,7 +6,8 @@ from multiprocessing import forkserver
 
 FRESH = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
 LIBRARIES = ["pandas", "dask.dataframe", "distributed", "pairgram.cli.app", "pairgram.datasets"]
-LIBRARIES += ["pydantic.type_adapter", "pairgram.tables.dask", "pairgram.solvers.pairgram"]
+LIBRARIES += ["pydantic.type_adapter", "skops.io"]
+LIBRARIES += ["pairgram.tables.dask", "pairgram.solvers.pairgram"]
 LIBRARIES += ["pairgram.model_selection.interactions", "pairgram.metrics.compare"]
 ROOMS = ("load", "rank_rls", "rank_svm", "auto", "elm_rank", "fit_many", "propose", "recommend")
 LIBRARIES += [f"pairgram.rankers.{one}" for one in ROOMS]

@@ -20,10 +20,14 @@ def blocks_of(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
 
 
-COMMAND = """import shlex, subprocess, sys
-main = "import sys; sys.argv[0] = 'pairgram'; from pairgram.cli import main; main()"
+COMMAND = """import shlex, sys
+from pairgram.cli import main
 for line in {lines!r}:
-    subprocess.run([sys.executable, "-c", main, *shlex.split(line)[2:]], check=True)
+    sys.argv[:] = shlex.split(line)[1:]
+    try:
+        main()
+    except SystemExit as done:
+        assert not done.code, line
 """
 
 
