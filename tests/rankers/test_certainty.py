@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import pairgram as pg
 from axes import every
 from fuzz.forge import Tensor, pack, parse
+from parts.support import on_threads
 
 ALPHA = 3.0
 
@@ -280,6 +281,16 @@ def test_a_batch_of_models_and_weights_of_zero():
     expected = linear.fit(LISTS.X, LISTS.y, qid=LISTS.qid).predict(LISTS.X, return_std=True)[1]
     for one in batch.models:
         np.testing.assert_array_equal(one.predict(LISTS.X, return_std=True)[1], expected)
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_deviations_in_a_long_list_have_the_same_bits_for_any_number_of_threads(kernel):
+    rng = np.random.default_rng(0)
+    X, P = rng.normal(size=(90, 4)), rng.normal(size=(2500, 4))
+    model = pg.RankRLS(kernel=kernel, keep_covariance=True).fit(X, X[:, 0], qid=np.arange(90) // 9)
+    one, *others = on_threads((1, 2, 3), lambda: model.predict(P, return_std=True)[1])
+    for other in others:
+        np.testing.assert_array_equal(other, one)
 
 
 def test_a_row_alone_has_no_deviation():

@@ -66,6 +66,17 @@ def test_contexts_of_several_threads_overlap():
     assert thread_count() == thread_count(np.inf) != 3
 
 
+def test_a_context_may_be_left_in_another_thread():
+    before, context = thread_count(), threads(7)
+    with context, context:
+        context.__enter__()
+        leaver = threading.Thread(target=context.__exit__)
+        leaver.start()
+        leaver.join()
+        assert thread_count() == 7
+    assert thread_count() == before
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_forgets_the_contexts_of_other_threads():

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from numbers import Integral
@@ -123,7 +123,7 @@ def _lines(path: Path) -> list[str]:
 
 
 class threads:
-    """Let everything in this process take at most so many threads, within a context.
+    """Let everything in this process take so many threads, within a context.
 
     Without it, every fit, score and metric takes the CPUs that the process may run on, but at most
     ``OMP_NUM_THREADS`` of them if that is set, as the processes of joblib and Dask set it. The
@@ -142,7 +142,8 @@ class threads:
     Notes
     -----
     Contexts may be nested, and be open in several Python threads. The smallest number counts, and
-    it counts for all threads of the process.
+    it counts for all threads of the process, whatever ``OMP_NUM_THREADS`` says. Other processes,
+    such as the workers of joblib, do not see it.
 
     Examples
     --------
@@ -157,12 +158,15 @@ class threads:
         if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
             raise ValueError(f"n must be an integer >= 1, the number of threads, got {n!r}")
         self._n: int = min(int(n), MOST_THREADS)
+        self._entered: list[tuple[int, int]] = []
 
     def __enter__(self) -> None:
-        self._open.append((threading.get_ident(), self._n))
+        self._entered.append((threading.get_ident(), self._n))
+        self._open.append(self._entered[-1])
 
     def __exit__(self, *error: object) -> None:
-        self._open.remove((threading.get_ident(), self._n))
+        with suppress(ValueError):  # a forked child has forgotten it
+            self._open.remove(self._entered.pop())
 
 
 def _forget_other_threads() -> None:
@@ -179,7 +183,7 @@ def thread_count(n_values: float = inf) -> int:
     """Return the number of threads to use now, see `threads`, or 1 for work on so few values."""
     if n_values < FEW_VALUES:
         return 1
-    if asked := [n for _, n in threads._open]:
+    if asked := [n for _, n in tuple(threads._open)]:
         return min(asked)
     try:
         available = len(os.sched_getaffinity(0))

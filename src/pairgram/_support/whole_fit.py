@@ -57,9 +57,10 @@ def _check_of_positions(method: Callable[..., Any]) -> Callable[[Any, tuple[Any,
 ELSEWHERE = {
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
     **dict.fromkeys(("init_score", "base_margin"), "give offset="),
+    **dict.fromkeys(("n_threads", "n_jobs", "num_threads"), "use with pairgram.threads(n):"),
     **dict.fromkeys(
-        ("eval_set", "eval_group", "eval_qid", "eval_metric", "eval_at"),
-        "give validation=(X, y, qid) to a ranker whose name ends in CV",
+        ("eval_set", "eval_group", "eval_qid"),
+        "searches, whose names end in CV, and AutoRanker take validation=(X, y, qid)",
     ),
     **dict.fromkeys(
         ("early_stopping_rounds", "callbacks", "init_model", "xgb_model", "verbose_eval"),
@@ -80,7 +81,7 @@ def _whole(fit: Callable[..., Any]) -> Any:
         if not takes_any and (named.keys() - parameters):
             unknown = next(name for name in named if name not in parameters)
             advice = did_you_mean(unknown, list(parameters)[1:])
-            if unknown in ELSEWHERE:
+            if unknown in ELSEWHERE and "qid" in parameters:
                 advice = f": {ELSEWHERE[unknown]}"
             raise TypeError(  # Python would name the class that has `fit`
                 f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown!r}"

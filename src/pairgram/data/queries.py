@@ -202,7 +202,7 @@ class Queries:
     order : ndarray of shape (n_rows,), int64, or None
         None if the rows of every query already stand together.
     ids : ndarray of shape (n_queries,) or None
-        The caller's ids. None if there were none (one query, or group sizes).
+        The caller's ids. None if there were none.
     """
 
     offsets: Rows

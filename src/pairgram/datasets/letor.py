@@ -249,10 +249,10 @@ def load_letor(
     ``1:0.5``, ``12:30`` and ``127.0.0.1:80`` are not. A digit and ``:`` begin a feature, and an id
     would swallow it if the blank between them is missing or is not an ASCII blank.
 
-    The file is read once, in O(bytes) time, on all threads; decompression takes one thread.
-    The memory is that of `X`, 48 bytes per row and some chunks of 4 MiB. In the worst case it is up
-    to half of `X` more: a sparse file that names every other feature and is read densely to
-    float32.
+    The file is read once, in O(bytes) time, on the threads of `pairgram.threads`; decompression
+    takes one. The memory is that of `X`, 48 bytes per row and some chunks of 4 MiB. In the worst
+    case it is up to half of `X` more: a sparse file that names every other feature and is read
+    densely to float32.
 
     Examples
     --------

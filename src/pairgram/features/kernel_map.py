@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import AnyArray, Rows, Vector
-from pairgram._support.machine import threads
 from pairgram._support.parameters import (
     COUNT,
     FLAG,
@@ -306,8 +305,7 @@ def kernel_between(kernel_map: KernelMap, X: Matrix) -> AnyArray:
 
 def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> AnyArray:
     """Return the kernel values of checked rows with other ones, by one thread."""
-    with threads(1):
-        return matrix_of(kernel_map._kernel, X, Z)
+    return matrix_of(kernel_map._kernel, X, Z, alone=True)
 
 
 def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:

@@ -239,12 +239,15 @@ def _exp_of(values: Vector, factor: float) -> Vector:
     return values
 
 
-def matrix_of(kernel: Kernel, X: Matrix, Z: Matrix | None, *, first: int = 0) -> AnyArray:
+def matrix_of(
+    kernel: Kernel, X: Matrix, Z: Matrix | None, *, first: int = 0, alone: bool = False
+) -> AnyArray:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
     It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
     callable may return float32.) With a given Z, the values of a row have the same bits wherever
-    the row stands. Error messages count rows from `first`.
+    the row stands. Error messages count rows from `first`. The thread that calls it works `alone`,
+    or with others.
     """
     symmetric, support = Z is None, X if Z is None else Z
     shape = (X.shape[0], support.shape[0])
@@ -274,7 +277,7 @@ def matrix_of(kernel: Kernel, X: Matrix, Z: Matrix | None, *, first: int = 0) ->
             )
 
     tiles = list(_tiles(shape, symmetric))
-    n_threads = min(thread_count(), len(tiles))
+    n_threads = 1 if alone else min(thread_count(), len(tiles))
     with single_threaded_blas:
         if n_threads == 1:
             for tile in tiles:

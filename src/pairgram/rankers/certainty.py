@@ -211,10 +211,8 @@ def _of_long_list(
 
 
 def _even_blocks(n_rows: int) -> Iterator[slice]:
-    """Yield slices of about `ROWS_AT_ONCE` rows and of one size, as many for every thread."""
-    n_threads = thread_count()
-    rounds = max(1, -(-n_rows // (ROWS_AT_ONCE * n_threads)))
-    return blocks(n_rows, max(1, -(-n_rows // (rounds * n_threads))))
+    """Yield slices of about `ROWS_AT_ONCE` rows and of one size, for any number of threads."""
+    return blocks(n_rows, -(-n_rows // max(2, -(-n_rows // ROWS_AT_ONCE))))
 
 
 def deviations_of_differences(model: BaseEstimator, Xa: RowsLike, Xb: RowsLike) -> Vector:

@@ -716,8 +716,7 @@ class GivenTable:
     @cached_property
     def _moments(self) -> Moments:
         """What scales are made of; they are exact."""
-        block = partial(Moments.of)
-        return self.table.of_rows(block, Moments.join)
+        return self.table.of_rows(Moments.of, Moments.join)
 
     def reader(self, kind: str | None, preparation: Preparation) -> BlockReader:
         """Return what makes rows of the table into blocks with inputs and a map.

@@ -191,7 +191,7 @@ class RankRLS(Certain, LinearRanker):
     feature_names_in_ : ndarray of shape (n_features,)
         Only present if X had column names.
     uses_qid_ : bool
-        Whether the model was fitted with query ids or sizes.
+        Whether the model was fitted with query ids.
     prior_ : fitted model or None
         The model of `prior` if `predict` adds its scores. Weights of the same features are part of
         `coef_` instead.

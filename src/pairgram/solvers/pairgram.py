@@ -690,8 +690,7 @@ class Pairgram:
 
     def default_alphas(self, *, scale: bool = False) -> Vector:
         """Return the default grid ``λ_max(G) / 1e4 · 2^k`` for k = 15 … −18, shape (34,)."""
-        total = replace(self._total)
-        return total.decompose(scale=scale).default_alphas()
+        return self._total.decompose(scale=scale).default_alphas()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to a safetensors file, which holds no code.
