@@ -1050,12 +1050,13 @@ def test_signals_that_end_the_process_leave_no_file(file, model_file, tmp_path, 
         f"{MAIN}"
     )
     process = forks.start(code, "predict", model_file, file, "-o", folders[0] / "s.txt")
-    while process.is_alive() and not all(map(os.listdir, folders)):
+    printed = tmp_path / "printed"
+    while process.is_alive() and not (all(map(os.listdir, folders)) and printed.read_text()):
         time.sleep(0.001)
     os.kill(process.pid, first)
     process.join()
     assert process.exitcode == 128 + first
-    assert (tmp_path / "printed").read_text() == "begun\ncleaned up\n"
+    assert printed.read_text() == "begun\ncleaned up\n"
     assert (tmp_path / "said").read_text() == ""
     assert [*map(os.listdir, folders)] == [[], []]
 
