@@ -44,31 +44,6 @@ def ranked(pipeline, topics):
     return found, evaluate("ndcg@10", found["label"], found["score"], found["qid"])["ndcg@10"]
 
 
-def test_the_pipeline_of_its_documentation():
-    """``pt.ltr.apply_learned_model`` hands over groups and a validation set of its own."""
-    train, valid, test = split()
-    rows = np.isin(RESULTS["qid"], train["qid"])
-    held = np.isin(RESULTS["qid"], valid["qid"])
-    own = RankRLSCV().fit(X[rows], Y[rows], qid=QID[rows], validation=(X[held], Y[held], QID[held]))
-    model = RankRLSCV()
-    pipeline = Retriever() >> pt.ltr.apply_learned_model(model, form="ltr")
-    pipeline.fit(train, QRELS, valid, QRELS)
-    assert model.alpha_ == pytest.approx(own.alpha_)
-    np.testing.assert_allclose(model.coef_, own.coef_, rtol=1e-9)
-    found, quality = ranked(pipeline, test)
-    assert quality > ranked(Retriever(), test)[1] + 0.05
-    assert set(found["qid"]) == set(test["qid"])
-
-
-@pytest.mark.filterwarnings("default")
-def test_a_ranker_without_settings_to_choose_warns_once():
-    train, valid, _ = split()
-    pipeline = Retriever() >> pt.ltr.apply_learned_model(RankRLS(), form="ltr")
-    with pytest.warns(UserWarning, match="RankRLS has no settings to choose") as caught:
-        pipeline.fit(train, QRELS, valid, QRELS)
-    assert sum("no settings to choose" in str(one.message) for one in caught) == 1
-
-
 def test_a_ranker_uses_the_column_of_ids():
     from pairgram.pyterrier import Ranker
 
