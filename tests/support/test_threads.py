@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -47,24 +48,35 @@ def test_the_number_of_threads(monkeypatch):
     assert thread_count() == available
 
 
-def test_contexts_of_several_threads_overlap():
+@contextmanager
+def open_elsewhere(n):
+    """Let another Python thread hold a context of so many threads open."""
     inside, leave = threading.Event(), threading.Event()
 
     def hold():
-        with threads(3):
+        with threads(n):
             inside.set()
             leave.wait(10)
 
     other = threading.Thread(target=hold)
-    with pytest.raises(KeyError), threads(5):
-        other.start()
-        inside.wait(10)
-        assert thread_count() == 3
-        raise KeyError
-    assert thread_count() == 3
+    other.start()
+    inside.wait(10)
+    yield
     leave.set()
     other.join()
-    assert thread_count() == thread_count(np.inf) != 3
+
+
+def test_contexts_of_several_threads_overlap():
+    before = thread_count()
+    with threads(50):
+        with open_elsewhere(30):
+            assert thread_count() == 30
+            with pytest.raises(KeyError), threads(20):
+                assert thread_count() == 20
+                raise KeyError
+            assert thread_count() == 30
+        assert thread_count() == 50
+    assert thread_count() == before
 
 
 def test_a_context_may_be_left_in_another_thread():
@@ -81,23 +93,11 @@ def test_a_context_may_be_left_in_another_thread():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_forgets_the_contexts_of_other_threads():
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold():
-        with threads(1):
-            inside.set()
-            leave.wait(10)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    inside.wait(10)
-    with threads(3):
+    with open_elsewhere(1), threads(3):
         child = os.fork()
         if child == 0:
             os._exit(thread_count())
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-    leave.set()
-    other.join()
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", True, None])

@@ -127,7 +127,7 @@ class threads:
 
     Without it, every fit, score and metric takes the CPUs that the process may run on, but at most
     ``OMP_NUM_THREADS`` of them if that is set, as the processes of joblib and Dask set it. The
-    results have the same bits for any number of threads.
+    results have the same bits for any `n`.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ def _check_of_positions(method: Callable[..., Any]) -> Callable[[Any, tuple[Any,
     return check
 
 
-# What to do in place of keywords that fits of other libraries take.
+# What to do in place of keywords that fits of rankers take elsewhere, or took in earlier versions.
 ELSEWHERE = {
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
     **dict.fromkeys(("init_score", "base_margin"), "give offset="),

@@ -119,7 +119,8 @@ def kernel_matrix(
     -------
     ndarray of shape (n_rows, n_columns)
         float64 for rows of either type. It is exactly symmetric if Z is None and the kernel has a
-        name. A precomputed matrix is not copied; it and the matrix of a callable may be float32.
+        name. A precomputed matrix is not copied; it and the matrix of a callable may be float32. If
+        Z is given, the values of a row have the same bits whatever other rows X has.
 
     Raises
     ------
