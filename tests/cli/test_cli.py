@@ -174,8 +174,6 @@ def test_inspect_says_what_predict_needs(data, tmp_path):
     text = run("inspect", tmp_path / "prior")
     assert "none of features: the scores of a prior are added" in text
     assert json.loads(run("inspect", tmp_path / "prior", "--json"))["adds_scores_of"] == "RankRLS"
-    RankRLS().fit(X, y, qid=qid, offset=X[:, 0]).save(tmp_path / "offset")
-    assert json.loads(run("inspect", tmp_path / "offset", "--json"))["needs_offset"] is True
 
 
 @pytest.mark.parametrize(

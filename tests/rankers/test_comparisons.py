@@ -259,11 +259,11 @@ def test_a_validation_set_of_comparisons(options, make):
             name: params[name] for name in ("alpha", "C", "gamma", "inputs") if name in params
         }
         model = single(**{**options, **params}).fit(make(X), y, offset=offset)
-        scores = model.predict(make(Z), offset=offset[::-1])
+        scores = model.predict(make(Z)) + offset[::-1]
         errors = (by - (scores[better] - scores[worse])) ** 2
         found = search.cv_results_["mean_test_score"][row]
         np.testing.assert_allclose(found, np.average(errors, weights=counts), rtol=1e-6)
-    scores = search.predict(make(Z), offset=offset[::-1])
+    scores = search.predict(make(Z)) + offset[::-1]
     np.testing.assert_allclose(search.held_out_, scores[better] - scores[worse], atol=1e-7)
     assert len(search.per_query_["comparison"]) == 60
 

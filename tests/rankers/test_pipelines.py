@@ -285,11 +285,11 @@ def test_queries_weights_and_offsets_reach_a_loaded_pipeline(tmp_path):
         pipeline.fit(X, Y, **options)
         pg.save_model(pipeline, tmp_path / "file")
         loaded = pg.load_model(tmp_path / "file")
-        expected = pipeline.predict(X, offset=Y)
-        np.testing.assert_array_equal(loaded.predict(X, offset=Y), expected)
+        expected = pipeline.predict(X)
+        np.testing.assert_array_equal(loaded.predict(X), expected)
         again = clone(loaded).fit(X, Y, **options)
-        np.testing.assert_array_equal(again.predict(X, offset=Y), expected)
-        assert loaded.score(X, Y, qid=QID, offset=Y) == pipeline.score(X, Y, qid=QID, offset=Y)
+        np.testing.assert_array_equal(again.predict(X), expected)
+        assert loaded.score(X, Y, qid=QID) == pipeline.score(X, Y, qid=QID)
 
 
 # Refusals

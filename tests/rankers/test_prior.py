@@ -79,7 +79,7 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
     t = problem.y if target == "label" else 2.0**problem.y - 1
     expected = corrected(problem.X, t, problem.X @ w0 + o, L, alpha, w0, how == "scaled")
     close(model.coef_, expected)
-    close(model.predict(X, offset=o), problem.X @ expected + o)
+    close(model.predict(X) + o, problem.X @ expected + o)
 
 
 @pytest.mark.parametrize("form", ["primal", "dual"])
@@ -233,7 +233,7 @@ def test_a_kernel_takes_a_model_and_offsets(tmp_path):
     alpha = model.alpha_
     a = np.linalg.solve(L @ K + alpha * np.eye(len(y)), L @ (y - p - o))
     expected = rbf(Z, X) @ a + Z @ of_prior.coef_
-    close(model.predict(Z, offset=np.ones(5)), expected + 1)
+    close(model.predict(Z), expected)
     assert model.prior_ is of_prior
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
         scores = np.empty(len(y))
@@ -247,9 +247,7 @@ def test_a_kernel_takes_a_model_and_offsets(tmp_path):
         close(found, msd(y, scores, qid))
     model.save(tmp_path / "model")
     loaded = pg.load_model(tmp_path / "model")
-    np.testing.assert_array_equal(
-        loaded.predict(Z, offset=np.ones(5)), model.predict(Z, offset=np.ones(5))
-    )
+    np.testing.assert_array_equal(loaded.predict(Z), model.predict(Z))
     assert isinstance(loaded.prior, FrozenEstimator)
 
 
@@ -270,10 +268,10 @@ def test_weights_belong_to_the_features_of_the_map(feature_map, alpha, tmp_path)
     model = pg.RankRLS(alpha, feature_map=feature_map, prior=w0).fit(X, y, qid=qid, offset=o)
     L, _ = laplacian(y, qid, "with_ties")
     expected = H @ corrected(H, y, H @ w0 + o, L, alpha, w0) + o
-    found = model.predict(X, offset=o)
+    found = model.predict(X) + o
     close(found, expected)
     model.save(tmp_path / "model")
-    np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(X, offset=o), found)
+    np.testing.assert_array_equal(pg.load_model(tmp_path / "model").predict(X) + o, found)
     # The same as a frozen model of these features, whose weights become part of coef_.
     frozen = pg.RankRLS(1.0, feature_map=feature_map).fit(X, y, qid=qid)
     frozen.coef_ = w0
@@ -300,7 +298,7 @@ def test_a_strong_ridge_leaves_the_prior(ranker):
     X, y, qid, _, o = made(9)
     prior = pg.RankRLS(2.0, kernel="rbf").fit(X, y, qid=qid)
     model = clone(ranker).set_params(prior=FrozenEstimator(prior)).fit(X, y, qid=qid, offset=o)
-    expected, found = prior.predict(X) + o, model.predict(X, offset=o)
+    expected, found = prior.predict(X) + o, model.predict(X) + o
     bias = getattr(model, "intercept_", 0.0)
     close(found - bias, expected, 1e-6)
     assert (np.argsort(found) == np.argsort(expected)).all()
@@ -488,13 +486,11 @@ def test_clones_and_parameters():
             assert clone(estimator).prior is frozen
             assert clone(estimator).fit(X, y, qid=qid).get_params(deep=False)["prior"] is frozen
     model = pg.RankRLS(prior=w0)
-    model.fit(X, y, qid=qid, offset=y)
-    assert model.uses_offset_
-    assert not model.set_params(prior=None).fit(X, y, qid=qid).uses_offset_
+    model.fit(X, y, qid=qid, offset=y).set_params(prior=None).fit(X, y, qid=qid)
     np.testing.assert_array_equal(model.coef_, pg.RankRLS().fit(X, y, qid=qid).coef_)
 
 
-def test_offsets_are_routed():
+def test_offsets_are_routed_to_fits():
     import sklearn
 
     X, y, qid, w0, o = made(18)
@@ -507,7 +503,7 @@ def test_offsets_are_routed():
             )["test_score"]
             for (train, test), score in zip(pg.QueryKFold(3).split(X, y, qid), found, strict=True):
                 part = clone(model).fit(X[train], y[train], qid=qid[train], offset=o[train])
-                assert score == part.score(X[test], y[test], qid=qid[test], offset=o[test])
+                assert score == part.score(X[test], y[test], qid=qid[test])
         search = GridSearchCV(model, {"alpha": [1.0, 9.0]}, cv=pg.QueryKFold(3)).fit(X, y, **rows)
     assert search.best_score_ > 0
 
@@ -557,7 +553,7 @@ def test_weights_are_measured_on_the_whole_model():
         model = clone(ranker).set_params(prior=w0).fit(X, y, qid=qid, offset=o)
         table = model.column_weights(X, qid=qid)
         close(np.sort(table["weight"]), np.sort(model.coef_), 1e-12)
-        close(model.contributions(X).sum(axis=1) + o, model.predict(X, offset=o), 1e-12)
+        close(model.contributions(X).sum(axis=1) + o, model.predict(X) + o, 1e-12)
     L, _ = laplacian(y, qid, "without_ties")
     products = X.T @ L @ X @ model.coef_ * model.coef_
     close(np.sort(model.column_weights()["share"]), np.sort(products / products.sum()))

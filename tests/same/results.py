@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 import tempfile
@@ -45,7 +46,6 @@ ATTRIBUTES = (
     "feature_names_in_",
     "column_names_",
     "uses_qid_",
-    "uses_offset_",
     "cv_",
     "decay_",
     "agreement_",
@@ -113,11 +113,8 @@ def attempt(function: Callable[[], Any]) -> Any:
         return described(error)
 
 
-def of_model(model: Any, new: Any, **named: Any) -> dict[str, Any]:
-    """Return all that a fitted ranker tells, and its scores of new rows.
-
-    The named arguments go to `predict`.
-    """
+def of_model(model: Any, new: Any, offset: Any = None) -> dict[str, Any]:
+    """Return all that a fitted ranker tells, and its scores of new rows, with their offsets."""
     found = {name: attribute(model, name, None) for name in ATTRIBUTES}
     found = {name: value for name, value in found.items() if value is not None}
     results = attribute(model, "cv_results_", None)
@@ -134,9 +131,11 @@ def of_model(model: Any, new: Any, **named: Any) -> dict[str, Any]:
     if attribute(model, "inputs_", None) is not None:
         found["inputs_"] = model.inputs_.kind
     fitted = Public(model)
-    found["predict"] = fitted.predict(new, **named)
-    if named:
-        return found
+    if offset is not None:
+        if "offset" in inspect.signature(model.predict).parameters:  # as in 0.3
+            return found | {"predict": model.predict(new, offset=offset)}
+        return found | {"predict": model.predict(new) + offset}
+    found["predict"] = fitted.predict(new)
     found["weights"] = attempt(fitted.column_weights)
     found["contributions"] = attempt(lambda: fitted.contributions(new))
     found["scorer"] = attempt(lambda: _by_scorer(fitted, new))

@@ -21,31 +21,44 @@ class WholeFit:
 
 
 def by_keyword(method: Callable[..., Any]) -> Any:
-    """Make a method explain which arguments it takes if it gets too many by position.
+    """Make a method explain which arguments it takes if it gets others.
 
     Python's own message would name the private class that has the method.
     """
-    check = _check_of_positions(method)
+    check = _check_of_arguments(method)
 
     @functools.wraps(method)
     def checked(self: Any, *args: Any, **named: Any) -> Any:
-        check(self, args)
-        return method(self, *args, **named)
+        try:
+            return method(self, *args, **named)
+        except TypeError:
+            check(self, args, named)
+            raise
 
     return checked
 
 
-def _check_of_positions(method: Callable[..., Any]) -> Callable[[Any, tuple[Any, ...]], None]:
-    """Return a function that raises a TypeError if a method gets too many arguments by position."""
-    parameters = list(inspect.signature(method).parameters.values())[1:]
+def _check_of_arguments(method: Callable[..., Any]) -> Callable[..., None]:
+    """Return a function that raises a TypeError if a method does not take its arguments."""
+    signature = inspect.signature(method).parameters
+    parameters = list(signature.values())[1:]
     taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     more = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
-    def check(self: object, args: tuple[Any, ...]) -> None:
+    def check(self: object, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        name = f"{type(self).__name__}.{method.__name__}"
+        if not takes_any and (named.keys() - signature):
+            unknown = next(name for name in named if name not in signature)
+            advice = did_you_mean(unknown, list(signature)[1:])
+            if unknown in ELSEWHERE and "qid" in signature:
+                advice = f": {ELSEWHERE[unknown]}"
+            text = f"got an unexpected keyword argument {unknown!r}{advice}"
+            raise TypeError(f"{name}() {text}") from None
         if len(args) > len(taken) and more:
             example = ", ".join([*taken, f"{more[0]}={more[0]}"])
             raise TypeError(
-                f"{type(self).__name__}.{method.__name__} takes {' and '.join(taken)} by position, "
+                f"{name} takes {' and '.join(taken)} by position, "
                 f"got {len(args)} arguments: {', '.join(more)} are keywords, as in "
                 f"{method.__name__}({example})"
             )
@@ -55,6 +68,7 @@ def _check_of_positions(method: Callable[..., Any]) -> Callable[[Any, tuple[Any,
 
 # What to do in place of keywords that fits of rankers take elsewhere, or took in earlier versions.
 ELSEWHERE = {
+    "offset": "add the offsets of the rows to the scores, model.predict(X) + offset",
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
     **dict.fromkeys(("init_score", "base_margin"), "give offset="),
     **dict.fromkeys(("n_threads", "n_jobs", "num_threads"), "use with pairgram.threads(n):"),
@@ -70,29 +84,18 @@ ELSEWHERE = {
 
 
 def _whole(fit: Callable[..., Any]) -> Any:
-    check = _check_of_positions(fit)
-    parameters = inspect.signature(fit).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    check = _check_of_arguments(fit)
 
     @functools.wraps(fit)
     def fit_or_restore(self: Any, *args: Any, **named: Any) -> Any:
-        if len(args) > 2:
-            check(self, args)
-        if not takes_any and (named.keys() - parameters):
-            unknown = next(name for name in named if name not in parameters)
-            advice = did_you_mean(unknown, list(parameters)[1:])
-            if unknown in ELSEWHERE and "qid" in parameters:
-                advice = f": {ELSEWHERE[unknown]}"
-            raise TypeError(  # Python would name the class that has `fit`
-                f"{type(self).__name__}.fit() got an unexpected keyword argument {unknown!r}"
-                f"{advice}"
-            )
         before = dict(vars(self))
         try:
             return fit(self, *args, **named)
         except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
+            if isinstance(error, TypeError):
+                check(self, args, named)
             if isinstance(error, ArgumentError) and error.column is not None:
                 X = args[0] if args else named.get("X")
                 name_column(error, column_names(with_entries(X)))

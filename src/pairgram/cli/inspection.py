@@ -77,8 +77,6 @@ def _model(file: Path, top: int) -> dict[str, Any]:
         "n_features": opt.width_of(loaded),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }
-    if model.uses_offset_:
-        report["needs_offset"] = True
     if model.fill_values_ is not None:
         values = "values that the file holds" if model.fill_values_.any() else "0"
         report["missing_features"] = f"take {values}"

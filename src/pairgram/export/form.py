@@ -452,11 +452,6 @@ def _of_ranker(
     within_lists: bool,
     steps: list[tuple[str, Any]],
 ) -> Form:
-    if getattr(ranker, "uses_offset_", False):
-        raise ValueError(
-            f"the {type(ranker).__name__} was fitted with offsets, which an exported model cannot "
-            "read: fit without them"
-        )
     inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
     if missing is not None and steps:  # it fills what the steps made, and not the caller's columns
         columns = [one.filled(fill) for one, fill in zip(columns, missing.tolist(), strict=True)]

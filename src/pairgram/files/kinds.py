@@ -104,7 +104,6 @@ def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
 
 FITTED = {
     "uses_qid_": FLAG,
-    "uses_offset_": FLAG,
     "n_features_in_": COUNT,
     "feature_names_in_?": NAMES,
 }
@@ -396,7 +395,6 @@ def _check_prior(prior: Mapping[str, Any], outer: Mapping[str, Any], arrays: Arr
     except ValueError as error:
         raise ValueError(f"prior: {error}") from None
     fitted = prior["settings"]["fitted"]
-    require(not fitted["uses_offset_"], "prior must not need an offset")
     require(
         fitted["n_features_in_"] == outer["n_features_in_"],
         f"prior is of {fitted['n_features_in_']} features, but the model of "

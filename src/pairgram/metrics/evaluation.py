@@ -132,20 +132,13 @@ class RankingScorer:
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
     ) -> float:
         """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
-        named = {} if offset is None else {"offset": offset}
-        value = self.metric(
-            y,
-            judged(estimator, X, qid, **named),
-            qid,
-            sample_weight=sample_weight,
-            propensity=propensity,
-        )
+        scores = judged(estimator, X, qid)
+        value = self.metric(y, scores, qid, sample_weight=sample_weight, propensity=propensity)
         return value if self.metric.greater_is_better else -value
 
     def __repr__(self) -> str:
@@ -157,21 +150,19 @@ class RankingScorer:
         *,
         qid: bool | str | None = True,
         sample_weight: bool | str | None = True,
-        offset: bool | str | None = True,
         propensity: bool | str | None = True,
     ) -> RankingScorer:
         """Set what scikit-learn's metadata routing passes on. At first all are requested.
 
         Parameters
         ----------
-        qid, sample_weight, offset, propensity : bool, str or None
+        qid, sample_weight, propensity : bool, str or None
             True: pass it on. False: do not pass it on. None: it is an error if it is given. A str:
             pass on the metadata of this name.
         """
         self._requests = {
             "qid": qid,
             "sample_weight": sample_weight,
-            "offset": offset,
             "propensity": propensity,
         }
         return self
@@ -554,9 +545,9 @@ def make_scorer(metric: str | Metric, convention: Convention = "default") -> Ran
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, *, qid=None, sample_weight=None, offset=None, propensity=None) ->
-        float``. It can be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it
-        requests qid, sample_weight, offset and propensity; ``set_score_request`` changes this.
+        ``scorer(estimator, X, y, *, qid=None, sample_weight=None, propensity=None) -> float``. It
+        can be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it requests
+        qid, sample_weight and propensity; ``set_score_request`` changes this.
         Without qid, all rows are one query. This is an error if the estimator was fitted with qid
         (``uses_qid_``).
 

@@ -25,7 +25,7 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Vector, naming_not_finite
 from pairgram._support.whole_fit import WholeFit, by_keyword
-from pairgram.data.dataset import RankingData, RowInfo, check_offset, read_labelled
+from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.preferences import as_preferences
 from pairgram.data.queries import refuse_score_without_ids
 from pairgram.features.base import describe_map
@@ -67,7 +67,7 @@ CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
 # Attributes of a fit that its check of the rows sets.
 OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 # What tools of scikit-learn hand on to `fit` and `score`.
-REQUESTED = ("qid", "sample_weight", "offset", "propensity")
+REQUESTED = ("qid", "sample_weight", "propensity")
 
 
 def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
@@ -90,8 +90,8 @@ def _listed(value: object) -> Sequence[Any]:
 class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
-    __metadata_request__fit = dict.fromkeys(REQUESTED, True)
-    __metadata_request__predict = {"qid": True, "offset": True}  # noqa: RUF012
+    __metadata_request__fit = dict.fromkeys((*REQUESTED, "offset"), True)
+    __metadata_request__predict = {"qid": True}  # noqa: RUF012
     __metadata_request__score = dict.fromkeys(REQUESTED, True)
 
     _file_kind = "RankRLS"  # the class that a model file names
@@ -101,7 +101,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     inputs_: FittedInputs | None = None
     fill_values_: Vector | None = None
     uses_qid_: bool
-    uses_offset_: bool = False
     prior_: Any = None
     posterior_: Posterior | None = None
     feature_map: Any
@@ -173,10 +172,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         offset : array-like of shape (n_rows,), finite, or None
             Scores of the rows by something else: the ``init_score`` of LightGBM, the
             ``base_margin`` of XGBoost. The model fits what they leave of the targets,
-            as if their column had the weight 1 and no ridge; `predict` and `score` then need the
-            offsets of their rows. Labels alone decide which pairs count, and how much. Tools of
-            scikit-learn hand offsets on if metadata routing is enabled, but ``predict`` of
-            ``GridSearchCV`` takes none: use its ``best_estimator_``.
+            as if their column had the weight 1 and no ridge. `predict` and `score` know the rows
+            alone: rank by ``model.predict(X) + offset``. Labels alone decide which pairs count,
+            and how much. Searches of this package judge held-out rows by scores with their
+            offsets, whereas tools of scikit-learn judge what `predict` returns.
         propensity : array-like of shape (n_rows,), or None
             The probability that a user looked at a row when its list was shown, above 0 and at
             most 1 for every row with a click. y are then clicks, and a query is one list that was
@@ -241,7 +240,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def _is_linear(self) -> bool:
         """Whether scores are ``features @ coef_`` and nothing else."""
         own = type(self).predict is LinearRanker.predict
-        return own and self.prior_ is None and not self.uses_offset_
+        return own and self.prior_ is None
 
     def _check_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
         """Check the rows of a fit. The checks of scikit-learn take as long as a small fit."""
@@ -276,12 +275,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         reads = any(kind in LIST_KINDS for kind in _listed(self.inputs))
         return self._needs_queries or weighs or reads
 
+    @by_keyword
     def predict(
         self,
         X: RowsLike,
         *,
         qid: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
         return_std: bool = False,
         reference: Reference = "list",
     ) -> Any:
@@ -289,7 +288,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
         map. With `inputs`, ``inputs_.transform(X)`` takes the place of X, list by list if they look
-        at lists. The scores of `prior_` and the offsets are added.
+        at lists. The scores of `prior_` are added. The offsets of `fit` are not: add those of
+        these rows, ``model.predict(X) + offset``.
 
         Parameters
         ----------
@@ -300,9 +300,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             Query ids, which only `inputs` within lists look at: "rank", "raw+rank",
             "list-standard" and "runs". The rows of a query are then a list, and the score of a row
             depends on the others of its list. None means that all rows are one list.
-        offset : array-like of shape (n_rows,) or None
-            Scores that are added. A model that was fitted with an offset needs them, and no other
-            model takes them.
         return_std : bool, default=False
             Whether to return the standard deviations of the scores too. The model needs
             ``keep_covariance``, and the rows of a table are read into memory. Only differences of
@@ -322,8 +319,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If X has another number of features than in `fit`, holds infinity, or NaN that the model
-            does not fill, or has columns of times, text, lists or other objects; if `qid` has
-            another length; or if `offset` is missing, or given to a model that was fitted without.
+            does not fill, or has columns of times, text, lists or other objects; or if `qid` has
+            another length.
 
         Warns
         -----
@@ -345,32 +342,23 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
-        table = as_table(X, qid=qid, offset=offset)
+        table = as_table(X, qid=qid)
         if return_std:
             check_is_fitted(self)
             model, X, qid = in_memory(self, X, qid)
             deviations = deviations_of(model, X, qid, reference)
-            return model.predict(X, qid=qid, offset=offset), deviations
+            return model.predict(X, qid=qid), deviations
         if table is not None:
             return scores_of_table(self, table)
         rows = self._rows_to_score(X)
         lists = lists_of(self, rows.shape[0], qid)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows, lists)
-        if self.prior_ is None and offset is None and not self.uses_offset_:
+        if self.prior_ is None:
             return scores
-        if (offset is None) == self.uses_offset_:
-            wanted = "needs the" if offset is None else "takes no"
-            how = "with one" if offset is None else "without"
-            text = f"{wanted} {{argument}} of the rows to score: it was fitted {how}"
-            raise ArgumentError("offset", f"{type(self).__name__} {text}")
-        total = scores.astype(np.float64)
-        if self.prior_ is not None:
-            filled = self.fill_values_ is not None
-            prior, own = (without_names(self.prior_), rows) if filled else (self.prior_, X)
-            total += predicted(prior, own, qid)
-        if offset is not None:
-            total += check_offset(offset, len(total))
+        filled = self.fill_values_ is not None
+        prior, own = (without_names(self.prior_), rows) if filled else (self.prior_, X)
+        total = scores.astype(np.float64) + predicted(prior, own, qid)
         return np.asarray(total, dtype=scores.dtype)
 
     def _without_names(self) -> Self:
@@ -400,7 +388,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
     ) -> float:
         """Return the mean NDCG@10 over queries, or that of "ips_dcg@10" for clicks.
@@ -417,16 +404,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None
             Weights of rows. The weight of a query is the mean weight of its rows.
-        offset : array-like of shape (n_rows,) or None
-            As in `predict`.
         propensity : array-like of shape (n_rows,) or None
             As in `fit`; y are then clicks.
 
         Raises
         ------
         ValueError
-            If a label is negative, if the model was fitted with query ids and none are given, or if
-            `offset` is not as `predict` wants it.
+            If a label is negative, or if the model was fitted with query ids and none are given.
             For negative labels use another metric, such as ``scoring=make_scorer("kendall")`` in
             scikit-learn's tools, or ``evaluate("kendall", ...)``.
 
@@ -441,10 +425,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if preferences is not None:
             told = {"qid": qid, "sample_weight": sample_weight, "propensity": propensity}
             preferences.require_alone(told)
-            scores = self.predict(X, offset=offset)
+            scores = self.predict(X)
             return float(evaluate("accuracy", preferences, scores)["accuracy"])
-        others = {"sample_weight": sample_weight, "offset": offset, "propensity": propensity}
-        table = as_table(X, y=y, qid=qid, **others)
+        table = as_table(X, y=y, qid=qid, sample_weight=sample_weight, propensity=propensity)
         if table is not None:
             name = "ips_dcg@10" if table.is_of_clicks else "ndcg@10"
             return float(evaluate(name, table, self)[name])
@@ -462,7 +445,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             )
             raise ArgumentError("y", text, row=row)
         metric = get_metric("ndcg@10" if propensity is None else "ips_dcg@10")
-        scores = self.predict(X, qid=qid, offset=offset)
+        scores = self.predict(X, qid=qid)
         value = metric(labels, scores, qid, sample_weight=sample_weight, propensity=propensity)
         return float(value)
 
@@ -538,8 +521,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray or csr_array of shape (n_rows, n_features), float64
-            Values × weights, in the order of `column_names_`. The sum of a row is its score without
-            its offset, up to one constant that is the same for all rows and changes no ranking.
+            Values × weights, in the order of `column_names_`. The sum of a row is its score, up to
+            one constant that is the same for all rows and changes no ranking.
             Only differences between rows of a query say something.
 
         Raises
@@ -584,8 +567,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If only Python can score rows, as for callables; or if the model adds offsets or the
-            scores of a prior.
+            If only Python can score rows, as for callables; or if the model adds the scores of a
+            prior.
 
         See Also
         --------
@@ -642,7 +625,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             arrays["fill_values"] = self.fill_values_
         if self.inputs_ is not None:
             arrays |= self.inputs_.arrays()
-        names = ("uses_qid_", "uses_offset_", "n_features_in_", "form_")
+        names = ("uses_qid_", "n_features_in_", "form_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]

@@ -568,8 +568,6 @@ def check_fallback(fallback: BaseEstimator | float | None, names: NDArray[Any] |
         check_is_fitted(fallback)
     except NotFittedError as error:
         raise ValueError(f"fallback: {error}") from None
-    if getattr(fallback, "uses_offset_", False):
-        raise ValueError("fallback needs the offset of its rows, want a model without one")
     known = getattr(fallback, "feature_names_in_", None)
     if known is not None and names is not None and list(known) != list(names):
         raise ValueError(

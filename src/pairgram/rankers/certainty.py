@@ -116,11 +116,6 @@ def refuse_lists(model: BaseEstimator, what: str) -> None:
             f"{what} compares single rows, but {seen} look at the other rows of their list: take "
             "predict(X, qid=..., return_std=True)"
         )
-    if model.uses_offset_:
-        raise ValueError(
-            f"{what} takes no offsets, which this {type(model).__name__} was fitted with: take "
-            "predict(X, offset=..., return_std=True)"
-        )
 
 
 def deviations_of(

@@ -151,7 +151,7 @@ callable or None, default=None
         with ``inputs_.transform(X)`` in place of X if there are `inputs`.
     form_ : {"primal", "dual"}
         The form that was solved.
-    fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_ :
         As in `RankRLS`.
 
     See Also
@@ -204,7 +204,7 @@ random_state, prior, inputs, missing :
     Attributes
     ----------
     coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
-uses_qid_, prior_, uses_offset_ :
+uses_qid_, prior_ :
         As in `PointwiseELM`.
 
     See Also
@@ -284,7 +284,7 @@ prior, missing :
     held_out_, per_query_ :
         As in `RankRLSCV`.
     coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
-uses_qid_, prior_, uses_offset_ :
+uses_qid_, prior_ :
         As in `PointwiseELM`.
 
     Notes
@@ -329,7 +329,7 @@ prior, missing :
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
 held_out_, per_query_, inputs_, feature_map_, form_, fill_values_, n_features_in_, \
-feature_names_in_, uses_qid_, prior_, uses_offset_ :
+feature_names_in_, uses_qid_, prior_ :
         As in `PointwiseELMCV`.
 
     Notes

@@ -575,7 +575,6 @@ class GivenArrays:
         """The attributes of the model that its rows and its prior tell, after the fit."""
         return {
             "uses_qid_": self.has_queries,
-            "uses_offset_": self._info.offset is not None,
             "prior_": None if self.prior is None else self.prior.kept,
             "fill_values_": self.fill,
         }
@@ -680,7 +679,6 @@ class GivenTable:
         """The attributes of the model that its rows and its prior tell, after the fit."""
         return {
             "uses_qid_": self.has_queries,
-            "uses_offset_": False,
             "prior_": None if self.prior is None else self.prior.kept,
             "fill_values_": None if self.table.missing is None else self.table.layout.fill,
         }

@@ -87,12 +87,6 @@ class Prior(NamedTuple):
                     check_is_fitted(model)
                 except NotFittedError as error:
                     raise ArgumentError("prior", f": {verbatim(error)}") from None
-            if getattr(model, "uses_offset_", False):
-                raise ArgumentError(
-                    "prior",
-                    f"is a {type(model).__name__} that needs an offset to predict: give its "
-                    "scores to fit, as offset",
-                )
             linear = not no_columns and getattr(model, "_is_linear", False)
             own = after_inputs(
                 getattr(model, "inputs_", None), getattr(model, "feature_map_", None)

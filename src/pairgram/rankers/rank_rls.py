@@ -195,8 +195,6 @@ class RankRLS(Certain, LinearRanker):
     prior_ : fitted model or None
         The model of `prior` if `predict` adds its scores. Weights of the same features are part of
         `coef_` instead.
-    uses_offset_ : bool
-        Whether the model was fitted with offsets, so that `predict` and `score` need them.
     posterior_ : object or None
         With `keep_covariance`: ``posterior_.noise`` is σ², ``posterior_.label_noise`` the variance
         of a label of weight 1 (None if it differs from list to list), and ``posterior_.kind``
@@ -504,7 +502,7 @@ class RankRLSCV(Certain, LinearSearch):
         `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores. With "evidence" it has this name.
-    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_, uses_offset_ :
+    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_ :
         As in `RankRLS`.
     posterior_ : object or None
         As in `RankRLS`, for the chosen settings. It ignores that they were chosen by the data.

@@ -417,17 +417,12 @@ class _Probabilities:
         self,
         Xa: RowsLike,
         Xb: RowsLike,
-        *,
-        offset_a: ArrayLike | None = None,
-        offset_b: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Return the probability that each row of Xa is preferred to the same row of Xb.
 
         Parameters
         ----------
         Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
-        offset_a, offset_b : array-like of shape (n_rows,) or None
-            Offsets of the rows, if the model was fitted with offsets.
 
         Returns
         -------
@@ -463,8 +458,8 @@ class _Probabilities:
                 "probability_preferred compares single rows, but inputs of the model or its prior "
                 "look at the other rows of their list: take differences of predict(X, qid=...)"
             )
-        a = model.predict(Xa, offset=offset_a).astype(np.float64)
-        b = model.predict(Xb, offset=offset_b)
+        a = model.predict(Xa).astype(np.float64)
+        b = model.predict(Xb)
         if len(a) != len(b):
             raise ArgumentError("Xb", f"must have the {len(a)} rows of Xa, got {len(b)}")
         return np.asarray(expit(a - b))
@@ -541,8 +536,6 @@ class RankSVM(_Probabilities, LinearRanker):
     prior_ : fitted model or None
         The model of `prior` if `predict` adds its scores. Weights of the same features are part of
         `coef_` instead.
-    uses_offset_ : bool
-        Whether the model was fitted with offsets, so that `predict` and `score` need them.
 
     See Also
     --------
@@ -701,7 +694,7 @@ class RankSVMCV(_Probabilities, LinearSearch):
     held_out_, per_query_ :
         As in `RankRLSCV`.
     history_, n_iter_, n_hessian_products_, fill_values_, n_features_in_, feature_names_in_, \
-uses_qid_, prior_, uses_offset_ :
+uses_qid_, prior_ :
         As in `RankSVM`, for the final fit.
 
     Notes

@@ -278,8 +278,8 @@ def recommend(
     Raises
     ------
     ValueError
-        If a column is missing, an id is unknown, or the model needs whole lists or an offset. The
-        message names it.
+        If a column is missing, an id is unknown, or the model needs whole lists. The message
+        names it.
 
     Notes
     -----
@@ -442,8 +442,6 @@ class _OfScorer:
 def _refuse(model: BaseEstimator) -> None:
     if reads_lists(model):
         raise ArgumentError("model", "must score rows alone, but it looks at whole lists")
-    if getattr(model, "uses_offset_", False):
-        raise ArgumentError("model", "must not need an offset to predict")
 
 
 def _read(

@@ -95,10 +95,9 @@ class Scorer:
         if self._dtype not in (np.float64, np.float32):
             raise ValueError(f"dtype must be float64 or float32, got {self._dtype}")
         name = type(model).__name__
-        if getattr(model, "uses_offset_", False) or getattr(model, "prior_", None) is not None:
+        if getattr(model, "prior_", None) is not None:
             raise ValueError(
-                f"the {name} adds offsets or the scores of a prior, which a scorer does not: "
-                "use predict"
+                f"the {name} adds the scores of a prior, which a scorer does not: use predict"
             )
         self._lists, feature_map = _after_lists(model)
         coef = np.array(model.coef_ if coef is None else coef, np.float64, order="C")
