@@ -9,7 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -822,6 +822,20 @@ def test_no_memory_is_one_line(file, tmp_path, monkeypatch):
     assert error("train", file, "-o", tmp_path / "m") == "not enough memory"
 
 
+def test_an_interruption_that_ends_in_an_error_of_a_lock(file, tmp_path, monkeypatch):
+    """Ctrl-C may strike where Python's own locks are neither taken nor released."""
+    lock = threading.Lock()
+
+    def strike(*_, **__):
+        with lock:
+            lock.release()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("pairgram.datasets.letor.read_letor", strike)
+    result = CliRunner().invoke(app, ["train", str(file), "-o", str(tmp_path / "m")])
+    assert (result.exit_code, result.stderr) == (130, "pairgram: interrupted\n")
+
+
 # The options' small language, cells
 
 
@@ -1033,28 +1047,26 @@ def test_signals_that_end_the_process_leave_no_file(file, model_file, tmp_path, 
     folders = [tmp_path / "out", tmp_path / "temporary"]
     for folder in folders:
         folder.mkdir()
-    code = (  # writes a file, in a temporary folder as well, until it is ended
+    code = (  # writes a file, in a temporary folder as well, and ends itself meanwhile
         f"{forks.in_folder(tmp_path)}{OF_A_SHELL}"
         "import tempfile, time\n"
+        f"folders = {[*map(str, folders)]}\n"
         "from pairgram.cli import scoring; from pairgram.tables import grouping\n"
-        f"tempfile.tempdir = {str(folders[1])!r}\n"
+        "tempfile.tempdir = folders[1]\n"
         "def scores():\n"
         "    folder = grouping._Folder()\n"
         "    try:\n"
-        "        print('begun')\n"
-        "        while True: time.sleep(0.01); yield 1.0\n"
+        "        yield 1.0\n"
+        "        print([len(os.listdir(folder)) for folder in folders])\n"
+        f"        os.kill(os.getpid(), {first}); time.sleep(60)\n"
         f"    finally: os.kill(os.getpid(), {second}); time.sleep(0.01); print('cleaned up')\n"
         "scoring.opt.predict_file = lambda *given, **named: (None, scores())\n"
         f"{MAIN}"
     )
     process = forks.start(code, "predict", model_file, file, "-o", folders[0] / "s.txt")
-    printed = tmp_path / "printed"
-    while process.is_alive() and not (all(map(os.listdir, folders)) and printed.read_text()):
-        time.sleep(0.001)
-    os.kill(process.pid, first)
     process.join()
     assert process.exitcode == 128 + first
-    assert printed.read_text() == "begun\ncleaned up\n"
+    assert (tmp_path / "printed").read_text() == "[1, 1]\ncleaned up\n"
     assert (tmp_path / "said").read_text() == ""
     assert [*map(os.listdir, folders)] == [[], []]
 

@@ -2,9 +2,7 @@
 
 import json
 import os
-import signal
 import sys
-import time
 from functools import partial
 
 import numpy as np
@@ -283,21 +281,22 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
         write(tmp_path / f"{i}.parquet", X, y, qid + 100 * i)
     output = tmp_path / "out"
     output.mkdir()
-    code = (  # every batch takes so long that there is time to interrupt the command
+    code = (  # interrupts itself while it writes, and would then wait until the test is over
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
         f"{forks.in_folder(tmp_path)}"
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "import time; from pairgram.rankers import scores; scored = scores._scored\n"
-        "scores._scored = lambda *given: (time.sleep(1), scored(*given))[1]\n"
+        "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from pairgram.rankers import scores\n"
+        "def scored(*given):\n"
+        f"    print(len(os.listdir({str(output)!r})))\n"
+        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
+        "scores._scored = scored\n"
         "from pairgram.cli import main; main()"
     )
     command = ("predict", model_file, tmp_path / "*.parquet", "-o", output / "s.parquet")
     process = forks.start(code, *command)
-    while process.is_alive() and not os.listdir(output):
-        time.sleep(0.001)
-    os.kill(process.pid, signal.SIGINT)
     process.join()
     assert process.exitcode == 130
+    assert (tmp_path / "printed").read_text() == "1\n"
     assert (tmp_path / "said").read_text() == "pairgram: interrupted\n"
     assert os.listdir(output) == []
 

@@ -2,9 +2,8 @@
 
 import os
 import signal
-import threading
-import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import dask
 import dask.dataframe as dd
@@ -153,34 +152,37 @@ def test_errors_reach_the_caller(client, tmp_path):
 
 
 @dataclass
-class Slow:
-    """A partition that takes its time."""
+class Deadly:
+    """A partition that kills the process that reads it, unless a file says that it has done so."""
 
     own: object
+    done: Path
 
     @property
     def name(self):
         return self.own.name
 
     def batches(self, number, columns, features):
-        time.sleep(0.05)
         yield from self.own.batches(number, columns, features)
+        if number == 3 and not self.done.exists():
+            self.done.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_worker_that_is_killed_costs_its_tasks_alone(client, tmp_path):
     write_parts(tmp_path, ROWS.frame, range(60, 480, 60))
     wanted = pg.RankRLSCV().fit(pg.scan(tmp_path, **NAMES))
     table = pg.scan(tmp_path, client=client, **NAMES)
-    table = replace(table, partitions=tuple(map(Slow, table.partitions)))
     table.survey()
-    victim = min(client.run(os.getpid).values())
-    timer = threading.Timer(0.15, os.kill, (victim, signal.SIGKILL))
-    timer.start()
+    done = tmp_path / "done"
+    table = replace(table, partitions=tuple(Deadly(one, done) for one in table.partitions))
+    workers = client.run(os.getpid).values()
     found = pg.RankRLSCV().fit(table)
-    timer.join()
+    victim = int(done.read_text())
+    assert victim in workers
     np.testing.assert_array_equal(found.coef_, wanted.coef_)
     np.testing.assert_array_equal(found.scores_, wanted.scores_)
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=120)
     assert victim not in client.run(os.getpid).values()
 
 

@@ -105,6 +105,10 @@ class Commands(TyperGroup):
             _fail(_usage(error.format_message()))  # type: ignore[attr-defined]
         except (KeyboardInterrupt, typer.Abort):
             status = INTERRUPTED
+        except RuntimeError as error:  # of a lock that Ctrl-C found half released
+            if not isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            status = INTERRUPTED
         except BrokenPipeError:  # the reader has stopped reading
             _give_up_stdout()
             sys.exit(1)
