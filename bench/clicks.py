@@ -32,7 +32,7 @@ import numpy as np
 import pairgram
 from common import machine_line, markdown_table, progress, stopwatch, use_threads
 from letor import default_folder
-from pairgram.clicks import ClickLog, estimate_propensities, simulate
+from pairgram.clicks import ClickLog, Clicks, estimate_propensities, simulate
 from pairgram.datasets import Fold
 
 SETS = ("MQ2008", "OHSUMED")
@@ -179,7 +179,7 @@ def learn(
     model = pairgram.RankSVMCV(cv=5) if hinge else pairgram.RankRLSCV()
     shown = (log.positions > 0) | below
     propensity = propensities(log, cell, how)[shown]
-    return model.fit(y=log.clicks[shown], propensity=propensity, **log.arguments(shown)).predict
+    return model.fit(y=Clicks(log.clicks[shown], propensity), **log.arguments(shown)).predict
 
 
 def learn_from_labels(log: Log, cell: Cell, full: bool = False) -> Predict:

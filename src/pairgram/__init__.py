@@ -26,8 +26,9 @@ Map features:
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
 
-Learn from comparisons:
+Learn from comparisons and clicks:
     Preferences                               "A was preferred to B", in place of labels
+    Clicks                                    clicks on lists, with propensities, in place of labels
 
 Make rows from interactions:
     sample_negatives                          items that users have not seen, to learn from
@@ -72,6 +73,7 @@ if sys.version_info < (3, 12):  # later versions refuse by themselves what here 
 _NAMES = {
     "_core": ("__version__",),
     "_support.machine": ("threads",),
+    "clicks.clicked": ("Clicks",),
     "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
     "datasets": (
@@ -112,11 +114,7 @@ _NAMES = {
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULE_OF)
-_ROOMS = {module.partition(".")[0] for module in _NAMES if module[0] != "_"} | {
-    "clicks",
-    "export",
-    "plots",
-}
+_ROOMS = {module.partition(".")[0] for module in _NAMES if module[0] != "_"} | {"export", "plots"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from pairgram import datasets as datasets, export as export, metrics as metrics, plots as plots
 from pairgram._core import __version__ as __version__
 from pairgram._support.machine import threads as threads
+from pairgram.clicks.clicked import Clicks as Clicks
 from pairgram.data.preferences import Preferences as Preferences
 from pairgram.data.queries import MissingQueryWarning as MissingQueryWarning
 from pairgram.datasets import (

@@ -38,17 +38,15 @@ def log(tmp_path, monkeypatch):
 def test_a_column_of_propensities(log, model, expected):
     given = ("log.parquet", *LOG, "--features", ",".join(NAMES), "--json")
     said = json.loads(run("train", *given, "-o", "m.safetensors", "--model", model))
-    expected.fit(log[NAMES], log["clicked"], qid=log["shown"], propensity=log["looked"])
+    expected.fit(log[NAMES], pg.Clicks(log["clicked"], log["looked"]), qid=log["shown"])
     assert said["metric"] == "ips_dcg@10"
     assert said["score"] == pytest.approx(expected.best_score_, rel=1e-6)
     found = pg.load_model("m.safetensors").predict(log[NAMES])
     np.testing.assert_allclose(found, expected.predict(log[NAMES]), rtol=1e-5, atol=1e-8)
     evaluated = json.loads(run("evaluate", *given, "--model", "m.safetensors"))
-    told = log["clicked"], found, log["shown"]
+    told = pg.Clicks(log["clicked"], log["looked"]), found, log["shown"]
     assert evaluated["metrics"] == {
-        "ips_dcg@10": pytest.approx(
-            pg.evaluate("ips_dcg@10", *told, propensity=log["looked"])["ips_dcg@10"]
-        )
+        "ips_dcg@10": pytest.approx(pg.evaluate("ips_dcg@10", *told)["ips_dcg@10"])
     }
 
 

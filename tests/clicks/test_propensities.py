@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from pairgram import RankRLS, make_ranking
-from pairgram.clicks import Propensities, estimate_propensities, simulate
+from pairgram.clicks import Clicks, Propensities, estimate_propensities, simulate
 
 
 def log_of(seed=0, n_rankers=3, n_impressions=200, **named):
@@ -119,7 +119,7 @@ def test_propensities_of_rows_are_those_that_fits_take():
     found = estimate_propensities(log.position, log.click, qid=qid, item=log.row)
     of_rows = found.of(log.position)
     assert (of_rows[log.position == 0] == 0).all()
-    RankRLS().fit(X[log.row], log.click, qid=log.impression, propensity=of_rows)
+    RankRLS().fit(X[log.row], Clicks(log.click, of_rows), qid=log.impression)
     wide = Propensities(np.array([1, 3]), np.array([1.0, 2.0]), np.zeros(2), np.ones(2, int))
     np.testing.assert_array_equal(wide.of([3, 1, 0, np.nan]), [1.0, 0.5, 0.0, 0.0])
     for position in (2, 4):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from tests.engines.engines import SOLR_FILES, java, request
 
-from pairgram import RankRLSCV, evaluate_run, export, read_feature_log
+from pairgram import Clicks, RankRLSCV, evaluate_run, export, read_feature_log
 
 NAMES = ["title_match", "price", "rating"]
 WORDS = ["red", "blue", "shoe", "hat", "long", "short", "warm", "cheap", "fast", "small"]
@@ -153,11 +153,8 @@ def journey():
         propensity = impressions["position"].to_numpy() ** -0.5
         models = {
             "judgements": RankRLSCV().fit(rows[NAMES], rows["label"], qid=rows["qid"]),
-            "clicks": RankRLSCV(pairs="clicks").fit(
-                impressions[NAMES],
-                impressions["label"],
-                qid=impressions["qid"],
-                propensity=propensity,
+            "clicks": RankRLSCV().fit(
+                impressions[NAMES], Clicks(impressions["label"], propensity), qid=impressions["qid"]
             ),
         }
         for name, model in models.items():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import AutoRanker, RankRLSCV, evaluate, load_model, make_ranking
+from pairgram import AutoRanker, Clicks, RankRLSCV, evaluate, load_model, make_ranking
 from pairgram.clicks import simulate
 from parts.rankers import FIRST, Rates, Task, auto as auto_ranker, trials
 from problems import BY_STEPS
@@ -476,22 +476,22 @@ def log():
 @pytest.mark.usefixtures("columns_alone")
 def test_clicks_are_judged_by_propensities(log):
     X, clicks, lists, propensity = log
-    told = {"qid": lists, "propensity": propensity}
-    model = AutoRanker(time_budget=None).fit(X, clicks, **told)
+    y = Clicks(clicks, propensity)
+    model = AutoRanker(time_budget=None).fit(X, y, qid=lists)
     assert model.scoring_.name == "ips_dcg@10"
     made = model.trials_["outcome"] != "no gain"
     assert set(model.trials_["pairs"][made]) == {"clicks"}
-    found = evaluate("ips_dcg@10", clicks, model.held_out_, lists, propensity=propensity)
+    found = evaluate("ips_dcg@10", y, model.held_out_, lists)
     np.testing.assert_allclose(model.best_score_, found["ips_dcg@10"], rtol=1e-10)
     plain = 0
     for row in np.flatnonzero(made & (model.trials_["features"] == "columns")):
         inputs = model.trials_["inputs"][row]
-        one = RankRLSCV(inputs=inputs).fit(X, clicks, **told)
+        one = RankRLSCV(inputs=inputs).fit(X, y, qid=lists)
         np.testing.assert_allclose(model.trials_["score"][row], one.best_score_, rtol=1e-12)
         plain += 1
     assert plain > 1
     # A row that a user hardly looks at counts for more, so that the biased clicks judge otherwise.
-    biased = evaluate("ips_dcg@10", clicks, model.held_out_, lists, propensity=np.ones(len(X)))
+    biased = evaluate("ips_dcg@10", Clicks(clicks, np.ones(len(X))), model.held_out_, lists)
     assert abs(biased["ips_dcg@10"] - model.best_score_) > 0.01
 
 
@@ -500,10 +500,10 @@ def test_clicks_of_a_validation_set(log):
     X, clicks, lists, propensity = log
     first = lists < np.median(lists)
     rest = ~first
-    held = (X[rest], clicks[rest], lists[rest], {"propensity": propensity[rest]})
+    y = Clicks(clicks, propensity)
+    held = (X[rest], y[rest], lists[rest])
     model = AutoRanker(time_budget=None)
-    told = {"qid": lists[first], "propensity": propensity[first]}
-    model.fit(X[first], clicks[first], validation=held, **told)
+    model.fit(X[first], y[first], qid=lists[first], validation=held)
     scores = model.predict(X[rest])
-    found = evaluate("ips_dcg@10", clicks[rest], scores, lists[rest], propensity=propensity[rest])
+    found = evaluate("ips_dcg@10", y[rest], scores, lists[rest])
     np.testing.assert_allclose(model.best_score_, found["ips_dcg@10"], rtol=1e-8)

@@ -192,7 +192,7 @@ def test_comparisons_and_clicks():
     counted = GAPS[[0, 5, 9, 3, 6, 1]]
     np.testing.assert_allclose(model.fill_values_, np.nanmean(counted, axis=0), rtol=1e-12)
     clicks, shown = (y > y.mean()).astype(float), np.full(len(y), 0.5)
-    model = pg.RankRLS(missing="median").fit(GAPS, clicks, qid=QID, propensity=shown)
+    model = pg.RankRLS(missing="median").fit(GAPS, pg.Clicks(clicks, shown), qid=QID)
     np.testing.assert_array_equal(model.fill_values_, np.nanmedian(GAPS, axis=0))
 
 

@@ -52,11 +52,13 @@ class Rows:
     @property
     def labels(self) -> Any:
         """What ``fit`` takes for y."""
+        if self.propensity is not None:
+            return pg.Clicks(self.y, self.propensity)
         return self.y if self.preferences is None else self.preferences
 
     @property
     def others(self) -> dict[str, np.ndarray]:
-        """The columns beside labels, ids and weights, by the names that ``fit`` and tables have."""
+        """The columns beside labels, ids and weights, by the names that tables have."""
         named = {"propensity": self.propensity, "groups": self.groups}
         return {name: column for name, column in named.items() if column is not None}
 
@@ -64,7 +66,8 @@ class Rows:
     def fit_arguments(self) -> dict[str, Any]:
         if self.preferences is not None:
             return {}
-        return {"qid": self.query, "sample_weight": self.weight, **self.others}
+        groups = {} if self.groups is None else {"groups": self.groups}
+        return {"qid": self.query, "sample_weight": self.weight, **groups}
 
 
 @dataclass(frozen=True, eq=False)

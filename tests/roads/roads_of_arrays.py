@@ -13,7 +13,7 @@ from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
 
-from pairgram import Cross, Pairgram, Preferences, QueryKFold, RankRLS
+from pairgram import Clicks, Cross, Pairgram, Preferences, QueryKFold, RankRLS
 from pairgram._support.limits import limits_of
 from parts.support import on_threads
 from problems import BY_STEPS
@@ -38,13 +38,12 @@ def strides(journey: Journey) -> Outcome:
 
 @road()
 def read_only(journey: Journey) -> Outcome:
-    rows = journey.rows
-    X, changed = rows.X.copy(), {}
-    if rows.preferences is None:
-        changed = {"y": rows.y.copy(), **{name: c.copy() for name, c in rows.others.items()}}
-    for array in (X, *changed.values()):
+    given = vars(journey.rows).items()
+    arrays = {name: one.copy() for name, one in given if isinstance(one, np.ndarray)}
+    for array in arrays.values():
         array.flags.writeable = False
-    return outcome_of(journey, journey.fit(X=X, **changed), X)
+    rows = replace(journey.rows, **arrays)
+    return outcome_of(journey, journey.fit(rows), rows.X)
 
 
 @road()
@@ -52,8 +51,10 @@ def lists(journey: Journey) -> Outcome:
     rows = journey.rows
     X, told = rows.X.tolist(), {}
     if rows.preferences is None:
-        told = {"y": rows.y, **rows.fit_arguments}
+        told = {"y": rows.y, "propensity": rows.propensity, **rows.fit_arguments}
     listed = {name: one.tolist() for name, one in told.items() if one is not None}
+    if "propensity" in listed:
+        listed["y"] = Clicks(listed["y"], listed.pop("propensity"))
     return outcome_of(journey, journey.fit(X=X, **listed), X)
 
 

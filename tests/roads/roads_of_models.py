@@ -142,7 +142,7 @@ def _settings(journey: Journey) -> dict[str, Any]:
 
 
 def _statistics(journey: Journey, rows: Rows) -> Pairgram:
-    return Pairgram.from_rows(rows.X, rows.y, **rows.fit_arguments, **_settings(journey))
+    return Pairgram.from_rows(rows.X, rows.labels, **rows.fit_arguments, **_settings(journey))
 
 
 def _model(journey: Journey, statistics: Pairgram) -> Outcome:
@@ -223,7 +223,7 @@ def statistics_of_a_stream(journey: Journey) -> Outcome:
     stream = Pairgram(**_settings(journey))
     for begin, end in pairwise(rows.offsets):
         part = rows.taken(slice(begin, end))
-        stream.update(part.X, part.y, **part.fit_arguments)
+        stream.update(part.X, part.labels, **part.fit_arguments)
     return _model(journey, stream)
 
 

@@ -67,8 +67,7 @@ def of_table(journey: Journey, table: Any) -> Outcome | None:
     np.testing.assert_array_equal(scores, predicted(model, journey.rows.X, journey.rows.query))
     rows = journey.rows
     if rows.propensity is not None:
-        told = {"sample_weight": rows.weight, "propensity": rows.propensity}
-        by_rows = evaluate("ips_dcg@5", rows.y, scores, rows.query, **told)
+        by_rows = evaluate("ips_dcg@5", rows.labels, scores, rows.query, sample_weight=rows.weight)
         of_table = evaluate("ips_dcg@5", table, model)
         np.testing.assert_allclose(of_table["ips_dcg@5"], by_rows["ips_dcg@5"])
     elif (rows.y >= 0).all():

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+import pairgram
+
 from .data import Rows, rows_of
 from .fits import Configuration
 from .public import pg
@@ -49,7 +51,9 @@ def _clicked(rows: Rows) -> dict[str, Any]:
     n = len(rows.y)
     clicks = (rng.random(n) < 0.4).astype(float)
     propensity = np.where(clicks > 0, rng.choice([1.0, 0.5, 0.2], n), np.nan)
-    return {"y": clicks, "qid": rows.query, "propensity": propensity}
+    if not hasattr(pairgram, "Clicks"):  # as in 0.3
+        return {"y": clicks, "qid": rows.query, "propensity": propensity}
+    return {"y": pairgram.Clicks(clicks, propensity), "qid": rows.query}
 
 
 def _of_comparisons(name: str, settings: dict[str, Any], data: str, folder: Path) -> Any:

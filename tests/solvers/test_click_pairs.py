@@ -12,7 +12,17 @@ from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.model_selection import GridSearchCV
 
 import pairgram as pg
-from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core, scan
+from pairgram import (
+    Clicks,
+    Pairgram,
+    QueryKFold,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    _core,
+    scan,
+)
 from pairgram.metrics import evaluate, get_metric, make_scorer
 from problems import BY_STEPS
 
@@ -84,17 +94,16 @@ def close(actual, expected, share=1e-10):
 def test_every_click_is_compared_with_all_other_rows(seed, weighting, weighs):
     X, clicks, qid, propensity, weight = log(seed)
     weight = weight if weighs else None
-    named = {"qid": qid, "propensity": propensity, "sample_weight": weight}
+    y, named = Clicks(clicks, propensity), {"qid": qid, "sample_weight": weight}
     expected = solved(0.3, X, clicks, qid, propensity, weight, weighting)
-    model = RankRLS(0.3, weighting=weighting).fit(X, clicks, **named)
+    model = RankRLS(0.3, weighting=weighting).fit(X, y, **named)
     close(model.coef_, expected, 1e-11)
-    dual = RankRLS(0.3, weighting=weighting, form="dual").fit(X, clicks, **named)
+    dual = RankRLS(0.3, weighting=weighting, form="dual").fit(X, y, **named)
     close(dual.coef_, expected, 1e-9)
-    statistics = Pairgram.from_rows(X, clicks, **named, pairs="clicks", weighting=weighting)
+    statistics = Pairgram.from_rows(X, y, **named, pairs="clicks", weighting=weighting)
     close(RankRLS.from_pairgram(statistics, 0.3).coef_, expected, 1e-11)
     labels = clicks / np.where(clicks > 0, propensity, 1.0)
     by_word = RankRLS(0.3, weighting=weighting, pairs="clicks")
-    named = {"qid": qid, "sample_weight": weight}
     close(by_word.fit(X, labels, **named).coef_, expected, 1e-11)
     close(pg.fit_many(by_word, X, labels, by=0 * qid, **named).coef_[0], expected, 1e-11)
 
@@ -105,17 +114,17 @@ def test_every_click_may_have_a_propensity_of_its_own(limits_of):
     assert len(np.unique(clicks / np.where(clicks > 0, propensity, 1.0))) > 1000
     X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
     expected = solved(0.5, X, clicks, qid, propensity)
-    named = {"qid": qid, "propensity": propensity}
-    close(RankRLS(0.5).fit(X, clicks, **named).coef_, expected)
-    close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected)
+    y, named = Clicks(clicks, propensity), {"qid": qid}
+    close(RankRLS(0.5).fit(X, y, **named).coef_, expected)
+    close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), y, **named).coef_, expected)
     with limits_of(**BY_STEPS):
-        close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), clicks, **named).coef_, expected, 1e-6)
+        close(RankRLS(0.5).fit(scipy.sparse.csr_array(X), y, **named).coef_, expected, 1e-6)
 
 
 def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
     X, clicks, qid, propensity, _ = log(3)
     G, g, constant = written_out(X, clicks, qid, propensity)
-    statistics = Pairgram.from_rows(X, clicks, qid=qid, propensity=propensity, pairs="clicks")
+    statistics = Pairgram.from_rows(X, Clicks(clicks, propensity), qid=qid, pairs="clicks")
     close(statistics.G, G, 1e-12)
     close(statistics.g, g, 1e-12)
     assert constant > 0
@@ -127,7 +136,7 @@ def test_every_list_is_held_out_exactly(seed, form):
     X, clicks, qid, propensity, _ = log(seed)
     for alpha in ALPHAS:
         search = RankRLSCV([alpha], form=form)
-        search.fit(X, clicks, qid=qid, propensity=propensity)
+        search.fit(X, Clicks(clicks, propensity), qid=qid)
         expected = np.empty(len(X))
         for one in np.unique(qid):
             out = qid == one
@@ -135,14 +144,14 @@ def test_every_list_is_held_out_exactly(seed, form):
             expected[out] = X[out] @ solved(alpha, *rest)
         close(within(search.held_out_, clicks, qid), within(expected, clicks, qid), 1e-8)
         assert search.scoring_.name == "ips_dcg@10"
-        measured = evaluate("ips_dcg@10", clicks, expected, qid, propensity=propensity)
+        measured = evaluate("ips_dcg@10", Clicks(clicks, propensity), expected, qid)
         np.testing.assert_allclose(search.best_score_, measured["ips_dcg@10"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("form", ["primal", "dual"])
 def test_folds_and_groups_are_refits(form):
     X, clicks, qid, propensity, _ = log(11)
-    named = {"qid": qid, "propensity": propensity}
+    y, named = Clicks(clicks, propensity), {"qid": qid}
     folds = [(train, test) for train, test in QueryKFold(3).split(X, clicks, qid)]
     expected = np.empty(len(X))
     for train, test in folds:
@@ -150,10 +159,10 @@ def test_folds_and_groups_are_refits(form):
         expected[test] = X[test] @ solved(1.0, *rest)
     for cv in (QueryKFold(3), folds):
         search = RankRLSCV([1.0], form=form, cv=cv)
-        found = search.fit(X, clicks, **named).held_out_
+        found = search.fit(X, y, **named).held_out_
         close(within(found, clicks, qid), within(expected, clicks, qid), 1e-9)
     groups = qid % 4
-    search = RankRLSCV([1.0], form=form).fit(X, clicks, **named, groups=groups)
+    search = RankRLSCV([1.0], form=form).fit(X, y, **named, groups=groups)
     for one in range(4):
         out = groups == one
         rest = [values[~out] for values in (X, clicks, qid, propensity)]
@@ -166,15 +175,15 @@ def test_steps_for_sparse_rows_find_the_same(limits_of):
     X[np.random.default_rng(0).random(X.shape) < 0.7] = 0.0
     expected = solved(0.5, X, clicks, qid, propensity)
     sparse = scipy.sparse.csr_array(X)
-    close(RankRLS(0.5).fit(sparse, clicks, qid=qid, propensity=propensity).coef_, expected, 1e-9)
+    close(RankRLS(0.5).fit(sparse, Clicks(clicks, propensity), qid=qid).coef_, expected, 1e-9)
     with limits_of(**BY_STEPS):
-        stepped = RankRLS(0.5).fit(sparse, clicks, qid=qid, propensity=propensity)
+        stepped = RankRLS(0.5).fit(sparse, Clicks(clicks, propensity), qid=qid)
     close(stepped.coef_, expected, 1e-6)
 
 
 def test_a_kernel_finds_the_same_function():
     X, clicks, qid, propensity, _ = log(7)
-    kernel = RankRLS(0.5, kernel="precomputed").fit(X @ X.T, clicks, qid=qid, propensity=propensity)
+    kernel = RankRLS(0.5, kernel="precomputed").fit(X @ X.T, Clicks(clicks, propensity), qid=qid)
     expected = X @ solved(0.5, X, clicks, qid, propensity)
     close(kernel.predict(X @ X.T), expected, 1e-8)
 
@@ -193,26 +202,28 @@ def test_a_table_has_a_column_of_propensities():
     model = RankRLS(0.5).fit(table)
     close(model.coef_, expected, 1e-11)
     close(Pairgram.from_rows(table, pairs="clicks").G, written_out(X, clicks, qid, propensity)[0])
-    by_rows = evaluate("ips_dcg@3", clicks, X @ expected, qid, propensity=propensity)
+    by_rows = evaluate("ips_dcg@3", Clicks(clicks, propensity), X @ expected, qid)
     assert evaluate("ips_dcg@3", table, model)["ips_dcg@3"] == pytest.approx(by_rows["ips_dcg@3"])
     search = RankRLSCV(ALPHAS).fit(table)
-    of_rows = RankRLSCV(ALPHAS).fit(X, clicks, qid=qid, propensity=propensity)
+    of_rows = RankRLSCV(ALPHAS).fit(X, Clicks(clicks, propensity), qid=qid)
     np.testing.assert_allclose(search.scores_, of_rows.scores_)
     assert model.score(table) == pytest.approx(
-        model.score(frame[table.feature_names], clicks, qid=qid, propensity=propensity)
+        model.score(frame[table.feature_names], Clicks(clicks, propensity), qid=qid)
     )
 
 
 def test_a_validation_set_has_propensities_of_its_own():
     X, clicks, qid, propensity, _ = log(9)
     held = log(10)
-    others = {"propensity": held[3]}
     search = RankRLSCV(ALPHAS).fit(
-        X, clicks, qid=qid, propensity=propensity, validation=(*held[:3], others)
+        X,
+        Clicks(clicks, propensity),
+        qid=qid,
+        validation=(held[0], Clicks(held[1], held[3]), held[2]),
     )
     for alpha, score in zip(ALPHAS, search.scores_, strict=True):
         scores = held[0] @ solved(alpha, X, clicks, qid, propensity)
-        expected = evaluate("ips_dcg@10", held[1], scores, held[2], propensity=held[3])
+        expected = evaluate("ips_dcg@10", Clicks(held[1], held[3]), scores, held[2])
         assert score == pytest.approx(expected["ips_dcg@10"])
 
 
@@ -222,8 +233,8 @@ def test_scikit_learn_hands_propensities_on():
         grid = GridSearchCV(
             RankRLS(), {"alpha": ALPHAS}, cv=QueryKFold(3), scoring=make_scorer("ips_dcg@10")
         )
-        grid.fit(X, clicks, qid=qid, propensity=propensity)
-    search = RankRLSCV(ALPHAS, cv=QueryKFold(3)).fit(X, clicks, qid=qid, propensity=propensity)
+        grid.fit(X, Clicks(clicks, propensity), qid=qid)
+    search = RankRLSCV(ALPHAS, cv=QueryKFold(3)).fit(X, Clicks(clicks, propensity), qid=qid)
     folds = [[grid.cv_results_[f"split{k}_test_score"][i] for k in range(3)] for i in range(3)]
     found = [search.cv_results_[f"split{k}_test_score"] for k in range(3)]
     np.testing.assert_allclose(np.transpose(folds), found)
@@ -233,7 +244,7 @@ def test_statistics_of_days_add_up():
     X, clicks, qid, propensity, _ = log(14)
     total = Pairgram(pairs="clicks")
     for day in (qid < 10, qid >= 10):
-        total.update(X[day], clicks[day], qid=qid[day], propensity=propensity[day])
+        total.update(X[day], Clicks(clicks[day], propensity[day]), qid=qid[day])
     close(total.G, written_out(X, clicks, qid, propensity)[0], 1e-12)
 
 
@@ -251,7 +262,7 @@ def test_clicks_that_are_weighted_differently_than_pairs_of_two_classes():
     X = np.tile(np.eye(2), (2, 1))
     clicks = np.array([value for second, _ in lists for value in (1.0, second)])
     qid, weight = np.repeat([0, 1], 2), np.repeat([share for _, share in lists], 2)
-    model = RankRLS(1e-9).fit(X, clicks, qid=qid, propensity=np.tile(looks, 2), query_weight=weight)
+    model = RankRLS(1e-9).fit(X, Clicks(clicks, np.tile(looks, 2)), qid=qid, query_weight=weight)
     assert model.coef_[0] == pytest.approx(model.coef_[1], abs=1e-6)
     others = RankRLS(1e-9, pairs="without_ties").fit(
         X, clicks, qid=qid, sample_weight=np.tile(1 / looks, 2), query_weight=weight
@@ -277,12 +288,12 @@ def slow_ips(clicks, scores, qid, propensity, k, clip):
 def test_the_metric_of_clicks_where_little_is_known():
     """Nothing is said of what is not known, without warnings, which are errors here."""
     clicks, scores, shown = [1, 0, 1], [1.0, 2.0, 3.0], [1e-170, 0.5, 0.5]
-    found = evaluate("ips_dcg@3", clicks, scores, propensity=shown)
+    found = evaluate("ips_dcg@3", Clicks(clicks, shown), scores)
     assert np.isnan(found["ips_dcg@3 standard error"])
     assert found["ips_dcg@3 effective clicks"] == pytest.approx(1.0)
     weights = [1.0, 1.0, 0.0]  # of no click
     found = evaluate(
-        "ips_dcg@3", [0, 0, 1], scores, [0, 0, 1], propensity=shown, sample_weight=weights
+        "ips_dcg@3", Clicks([0, 0, 1], shown), scores, [0, 0, 1], sample_weight=weights
     )
     assert np.isnan(found["ips_dcg@3 self-normalised"])
     assert np.isnan(found["ips_dcg@3 effective clicks"])
@@ -293,10 +304,10 @@ def test_the_metric_of_clicks(clip):
     scores = X @ np.arange(4.0)
     metric = get_metric("ips_dcg@3", clip=clip)
     expected = slow_ips(CLICKS, scores, QID, PROPENSITY, 3, clip)
-    arguments = (CLICKS, scores, QID)
-    each = evaluate(metric, *arguments, propensity=PROPENSITY, per_query=True)
+    arguments = (Clicks(CLICKS, PROPENSITY), scores, QID)
+    each = evaluate(metric, *arguments, per_query=True)
     np.testing.assert_allclose(each["ips_dcg@3"], expected)
-    found = evaluate(metric, *arguments, propensity=PROPENSITY)
+    found = evaluate(metric, *arguments)
     clicked = CLICKS > 0
     weights = CLICKS[clicked] / np.maximum(PROPENSITY[clicked], clip)
     wanted = {
@@ -308,7 +319,7 @@ def test_the_metric_of_clicks(clip):
     }
     assert found.keys() == wanted.keys()
     np.testing.assert_allclose([*found.values()], [*wanted.values()])
-    several = evaluate(metric, CLICKS, np.stack([scores, -scores]), QID, propensity=PROPENSITY)
+    several = evaluate(metric, Clicks(CLICKS, PROPENSITY), np.stack([scores, -scores]), QID)
     assert several["ips_dcg@3 standard error"][0] == pytest.approx(
         wanted["ips_dcg@3 standard error"]
     )
@@ -317,7 +328,7 @@ def test_the_metric_of_clicks(clip):
 def test_a_clip_judges_a_search():
     metric = get_metric("ips_dcg@3", clip=0.3)
     search = RankRLSCV([1.0], scoring=metric)
-    search.fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
+    search.fit(X, Clicks(CLICKS, PROPENSITY), qid=QID)
     expected = slow_ips(CLICKS, search.held_out_, QID, PROPENSITY, 3, 0.3).mean()
     assert search.best_score_ == pytest.approx(expected)
 
@@ -334,7 +345,7 @@ def test_a_warning_tells_of_clicks_that_nothing_divides():
     ):
         with pytest.warns(UserWarning, match="ips_dcg@10: no click counts more than 1"):
             judge()
-    evaluate("ips_dcg@10", clicks, scores, QID, propensity=PROPENSITY)
+    evaluate("ips_dcg@10", Clicks(clicks, PROPENSITY), scores, QID)
     evaluate("ips_dcg@10", clicks / np.where(clicks > 0, PROPENSITY, 1.0), scores, QID)
 
 
@@ -348,8 +359,8 @@ def test_a_warning_tells_of_clicks_that_nothing_divides():
 def test_the_hinge_of_clicks_is_that_of_pairs_that_are_written_out(seed, weighting, loss, weighs):
     X, clicks, qid, propensity, weight = log(seed)
     weight = weight if weighs else None
-    named = {"qid": qid, "propensity": propensity, "sample_weight": weight}
-    model = RankSVM(0.7, weighting=weighting, loss=loss, tol=1e-10).fit(X, clicks, **named)
+    y, named = Clicks(clicks, propensity), {"qid": qid, "sample_weight": weight}
+    model = RankSVM(0.7, weighting=weighting, loss=loss, tol=1e-10).fit(X, y, **named)
     W, D = click_pairs(X, clicks, qid, propensity, weight, weighting)
     missing = 1.0 - D @ model.coef_
     if loss == "squared_hinge":
@@ -392,7 +403,7 @@ def test_the_operator_of_clicks_has_the_gradient_and_the_hessian_of_its_loss(hea
 
 
 def test_a_search_of_other_kinds_judges_by_clicks_too():
-    search = RankSVMCV([0.1, 1.0], cv=2).fit(X, CLICKS, qid=QID, propensity=PROPENSITY)
+    search = RankSVMCV([0.1, 1.0], cv=2).fit(X, Clicks(CLICKS, PROPENSITY), qid=QID)
     assert search.scoring_.name == "ips_dcg@10"
 
 
@@ -401,13 +412,13 @@ def test_a_map_that_sees_labels_is_fitted_to_the_clicks_of_every_split():
     splits = list(QueryKFold(3).split(X, qid=qid))
     select = SelectKBest(f_regression, k=3)
     search = RankSVMCV([0.1], feature_map=select, cv=splits, tol=1e-9)
-    search.fit(X, clicks, qid=qid, propensity=propensity)
+    search.fit(X, Clicks(clicks, propensity), qid=qid)
     labels, held = clicks / np.where(clicks > 0, propensity, 1.0), np.zeros(len(X))
     for train, test in splits:
         columns = SelectKBest(f_regression, k=3).fit(X[train], labels[train])
         own = RankSVM(0.1, tol=1e-9).fit(
-            columns.transform(X[train]), clicks[train], qid=qid[train], propensity=propensity[train]
+            columns.transform(X[train]), Clicks(clicks[train], propensity[train]), qid=qid[train]
         )
         held[test] = own.predict(columns.transform(X[test]))
-    found = evaluate("ips_dcg@10", clicks, held, qid, propensity=propensity)["ips_dcg@10"]
+    found = evaluate("ips_dcg@10", Clicks(clicks, propensity), held, qid)["ips_dcg@10"]
     np.testing.assert_allclose(search.scores_, found, rtol=1e-10)

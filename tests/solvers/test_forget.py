@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from axes import every
-from pairgram import Cross, Pairgram, RandomNodes, RankRLS, make_ranking, scan
+from pairgram import Clicks, Cross, Pairgram, RandomNodes, RankRLS, make_ranking, scan
 
 X, y, QUERY = make_ranking(30, (3, 9), 4, random_state=0)
 DAY, USER = QUERY // 10, QUERY % 7
@@ -100,14 +100,20 @@ def test_missing_values_of_a_table():
 def test_errors_leave_statistics_as_they_were():
     total = total_of(np.full(len(y), True))
     before = total.G.copy()
-    for message, named in (
-        ("cannot subtract: .*not in these statistics", {"qid": QUERY[GONE] + 100}),
-        ("have ids, and those of the right side have none", {}),
-        ("squares that are left add up to less than 0", {"qid": QUERY[GONE], "factor": 1e3}),
-        ("propensity must be None", {"qid": QUERY[GONE], "propensity": np.ones(GONE.sum())}),
+    gone = y[GONE]
+    clicks = Clicks(gone > 1, np.ones(len(gone)))
+    for message, labels, named in (
+        ("cannot subtract: .*not in these statistics", gone, {"qid": QUERY[GONE] + 100}),
+        ("have ids, and those of the right side have none", gone, {}),
+        (
+            "squares that are left add up to less than 0",
+            gone,
+            {"qid": QUERY[GONE], "factor": 1e3},
+        ),
+        ("pairs must be 'clicks' for statistics of clicks", clicks, {"qid": QUERY[GONE]}),
     ):
         with pytest.raises(ValueError, match=message):
-            total.forget(X[GONE], y[GONE], **named)
+            total.forget(X[GONE], labels, **named)
     with pytest.raises(ValueError, match="cannot subtract statistics of columns"):
         total.forget(*given(GONE, "frame"), qid=QUERY[GONE])
     np.testing.assert_array_equal(total.G, before)

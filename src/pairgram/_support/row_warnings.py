@@ -163,7 +163,8 @@ def warn_of_clicks(name: str, smallest: float, largest: float, n_rows: int) -> N
     if n_rows >= SEVERAL_ROWS and smallest < largest <= 1 and not _silent.get():
         warn_caller(
             f"{name}: no click counts more than 1, as if users looked at all positions alike, so "
-            "the order that was shown looks good: give propensity=, or labels divided by it",
+            "the order that was shown looks good: give y=Clicks(...), or labels divided by "
+            "propensities",
             UserWarning,
         )
 

@@ -360,8 +360,7 @@ def _fit_table(
                         "--weight: weights of the rows of --valid need a model that reads tables "
                         "in blocks, such as --model rankrls, with query ids"
                     )
-                told = {"propensity": ids["propensity"]} if "propensity" in ids else {}
-                validation = (rows, labels, ids["qid"], told)
+                validation = (rows, labels, ids["qid"])
             with one_query_meant():
                 search.fit(X, y, **named_rows, validation=validation)
 
@@ -428,12 +427,12 @@ def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any,
     group_of = table.survey().group_of
     if group_of is not None:
         named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
-    if table.is_of_clicks:  # clicks are divided by propensities already
-        named["propensity"] = [1.0] * rows.n_rows
     if table.feature_names is not None:
         import pyarrow
 
         X = pyarrow.table(dict(zip(table.feature_names, X.T, strict=True)))
+    if table.is_of_clicks:  # which are divided by propensities already
+        return X, pairgram.Clicks(rows.y, [1.0] * rows.n_rows), named
     return X, rows.y, named
 
 

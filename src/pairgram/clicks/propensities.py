@@ -47,10 +47,10 @@ class Propensities(NamedTuple):
     n_clicks: Rows
 
     def of(self, position: ArrayLike) -> Vector:
-        """Return the propensity of every row of a log, for ``fit(propensity=)``.
+        """Return the propensity of every row of a log, for `Clicks`.
 
-        Propensities are divided by the largest one: only their ratios are known, and `fit` takes
-        none above 1.
+        Propensities are divided by the largest one: only their ratios are known, and `Clicks`
+        take none above 1.
 
         Parameters
         ----------

@@ -108,13 +108,12 @@ def simulate(
     Examples
     --------
     >>> from pairgram import RankRLSCV, make_ranking
-    >>> from pairgram.clicks import simulate
+    >>> from pairgram.clicks import Clicks, simulate
     >>> X, y, qid = make_ranking(random_state=0)
     >>> log = simulate(y, qid, X[:, 0], n_impressions=20, random_state=0)
-    >>> model = RankRLSCV(inputs="standard").fit(
-    ...     X[log.row], log.click, qid=log.impression, groups=qid[log.row],
-    ...     propensity=log.propensity
-    ... )
+    >>> clicks = Clicks(log.click, log.propensity)
+    >>> model = RankRLSCV(inputs="standard")
+    >>> model = model.fit(X[log.row], clicks, qid=log.impression, groups=qid[log.row])
     >>> model.scoring_.name
     'ips_dcg@10'
     """

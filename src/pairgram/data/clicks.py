@@ -3,35 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, Rows, Vector
-
-
-def check_propensities(
-    propensity: ArrayLike, clicks: Vector, *, needs_click: bool = True
-) -> Vector:
-    """Return what clicks are divided by: the propensities of clicked rows, and 1 for all others.
-
-    Raises
-    ------
-    ValueError
-        If there is a negative click, or none at all where one is needed, if the shape is wrong, or
-        if a propensity is not as `wrong_click` wants it. The message names the row.
-    """
-    values = real_array(propensity, "propensity")
-    if values.shape != clicks.shape:
-        raise ArgumentError(
-            "propensity",
-            f"must have one number for each of {len(clicks)} rows, got shape {values.shape}",
-        )
-    if (wrong := wrong_click(clicks, values)) is not None:
-        row, of_clicks, text = wrong
-        raise ArgumentError("y" if of_clicks else "propensity", f"{text} in {{place}}", row=row)
-    if needs_click and not clicks.any():
-        raise ArgumentError("y", "has no click: with {propensity=}, y is above 0 where one clicked")
-    return np.where(clicks > 0, values, 1.0)
+from pairgram._support.checks import Rows, Vector
 
 
 def wrong_click(clicks: Vector, propensity: Vector) -> tuple[int, bool, str] | None:
@@ -45,7 +18,11 @@ def wrong_click(clicks: Vector, propensity: Vector) -> tuple[int, bool, str] | N
         outside = (propensity < 0) | (propensity > 1)
         unseen = (clicks > 0) & ~(propensity > 0)
     for bad, values, wanted in (
-        (clicks < 0, clicks, "must hold clicks, which are 0 or more"),
+        (
+            ~((clicks >= 0) & np.isfinite(clicks)),
+            clicks,
+            "must hold clicks, which are finite and 0 or more",
+        ),
         (outside, propensity, "must be from 0 to 1"),
         (unseen, propensity, "must be above 0 where there is a click"),
     ):

@@ -36,7 +36,8 @@ from pairgram._support.checks import (
     require_finite,
 )
 from pairgram._support.machine import cached_property, thread_count
-from pairgram.data.clicks import check_propensities, click_targets
+from pairgram.data.clicks import click_targets
+from pairgram.data.judgements import Judgements, as_judgements
 from pairgram.data.pairs import (
     LARGEST_PAIR_WEIGHT,
     SMALLEST_PAIR_WEIGHT,
@@ -44,7 +45,6 @@ from pairgram.data.pairs import (
     no_pairs,
     no_training_pairs,
 )
-from pairgram.data.preferences import Preferences, as_preferences
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.base import (
     checked,
@@ -57,6 +57,7 @@ from pairgram.features.base import (
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Sparse, Transformer
+    from pairgram.data.preferences import Preferences
 
 
 class Block(NamedTuple):
@@ -87,7 +88,6 @@ class RowInfo(NamedTuple):
     query_weight: ArrayLike | None = None
     offset: ArrayLike | None = None
     groups: ArrayLike | None = None
-    propensity: ArrayLike | None = None
 
     @property
     def has_queries(self) -> bool:
@@ -125,12 +125,8 @@ class RankingData:
     group_of : ndarray of shape (n_queries,), int64, or None
         For every query the number of its group, in the order of the groups' ids. All queries of a
         group are held out together. None if each is a group of its own.
-    preferences : Preferences or None
-        Comparisons of the rows, which take the place of labels. The row weights are then those of
-        the comparisons of each row, and the labels are 0.
-    propensity : ndarray of shape (n_rows,), float64, or None
-        The propensities that clicks were divided by to be the labels; 1 for rows without a click.
-        None if the labels are given as they are.
+    judgements : Judgements or None
+        What took the place of labels, if y was more than that: comparisons or clicks.
     """
 
     X: Any
@@ -143,8 +139,15 @@ class RankingData:
     applied: Any = None
     names: AnyArray | None = None
     group_of: Rows | None = None
-    preferences: Preferences | None = None
-    propensity: Vector | None = None
+    judgements: Judgements | None = None
+
+    @property
+    def preferences(self) -> Preferences | None:
+        """Comparisons of the rows, if they took the place of labels.
+
+        The row weights are then those of the comparisons of each row, and the labels are 0.
+        """
+        return None if self.judgements is None else self.judgements.comparisons
 
     @classmethod
     def make(
@@ -155,13 +158,10 @@ class RankingData:
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
     ) -> RankingData:
         """Check and delimit rows that come straight from a caller."""
         X, labels = read_labelled(X, y)
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        named = weights | {"propensity": propensity}
-        return cls.delimit(X, labels, qid, **named, needs_click=False)  # of a day or a user
+        return cls.delimit(X, labels, qid, sample_weight, query_weight)
 
     @classmethod
     def delimit(
@@ -173,34 +173,15 @@ class RankingData:
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
-        *,
-        needs_click: bool = True,
     ) -> RankingData:
-        """Group rows into queries, after `read_labelled` has read them; check ids and weights.
-
-        With propensities, y are clicks, and the labels are clicks / propensities. Comparisons are
-        alone: nothing but offsets is told beside them.
-        """
-        n_rows, preferences = X.shape[0], as_preferences(y)
-        if preferences is not None:
-            preferences.require_alone(
-                {
-                    "qid": qid,
-                    "sample_weight": sample_weight,
-                    "query_weight": query_weight,
-                    "groups": groups,
-                    "propensity": propensity,
-                }
-            )
-            preferences.require_rows(n_rows)
-            y, sample_weight = np.zeros(n_rows), preferences.counts(n_rows)
+        """Group rows into queries, after `read_labelled` has read them; check ids and weights."""
+        n_rows, judgements = X.shape[0], as_judgements(y)
+        if judgements is not None:
+            weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+            judgements.require_alone({"qid": qid, "groups": groups, **weights})
+            y, sample_weight = judgements.of_rows(n_rows, sample_weight)
         queries = Queries.make(n_rows, qid=qid)
         labels = real_array(y, "y")
-        shown = None
-        if propensity is not None:
-            shown = check_propensities(propensity, labels, needs_click=needs_click)
-            labels = labels / shown
         return cls(
             X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
             labels,
@@ -211,8 +192,7 @@ class RankingData:
             None if query_weight is None else queries.per_query(query_weight, "query_weight"),
             offset=None if offset is None else check_offset(offset, n_rows),
             group_of=None if groups is None else queries.groups(groups)[0],
-            preferences=preferences,
-            propensity=shown,
+            judgements=judgements,
         )
 
     @property
@@ -380,8 +360,7 @@ class RankingData:
             query_weights=None if self.query_weights is None else self.query_weights[old],
             offset=None if self.offset is None else self.offset[rows],
             group_of=None if self.group_of is None else self.group_of[old],
-            preferences=None,  # whose row numbers are others
-            propensity=None if self.propensity is None else self.propensity[rows],
+            judgements=self.judgements and self.judgements.taken(rows),
         )
 
     def counting(self, counts: Vector) -> RankingData:
@@ -390,7 +369,7 @@ class RankingData:
         Those of comparisons are multiplied instead, (n_pairs,), if there are such.
         """
         if self.preferences is not None:
-            return replace(self, preferences=self.preferences.counting(counts))
+            return replace(self, judgements=self.preferences.counting(counts))
         return replace(self, row_weights=self.v * counts)
 
     def as_scope(self, settings: PairSettings) -> RankingData:
@@ -600,18 +579,18 @@ class RankingData:
 
 def read_labelled(
     X: RowsLike,
-    y: ArrayLike | Preferences | None,
+    y: ArrayLike | Judgements | None,
     of: str = "",
     *,
     estimator: BaseEstimator | None = None,
     reset: bool = False,
 ) -> tuple[Matrix, Any]:
-    """Return checked rows and their labels; comparisons stay as they are.
+    """Return checked rows and their labels; comparisons and clicks stay as they are.
 
     Parameters
     ----------
     X : array-like, frame or sparse matrix of shape (n_rows, n_features)
-    y : array-like of shape (n_rows,), or Preferences
+    y : array-like of shape (n_rows,), or Judgements
     of : str, default=""
         What follows the names "X" and "y" in messages.
     estimator : estimator or None
@@ -621,7 +600,7 @@ def read_labelled(
     """
     if not (is_plain(X) and is_plain(y) and X.shape[:1] == y.shape[:1]):
         refuse_index(X)
-    if as_preferences(y) is not None:
+    if as_judgements(y) is not None:
         return read_rows(X, f"X{of}", estimator=estimator, reset=reset), y
     refuse_lossy(y, f"y{of}")
     refuse_text(y, f"y{of}")

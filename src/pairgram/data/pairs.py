@@ -51,7 +51,7 @@ class PairSettings:
             if getattr(self, name) != wanted:
                 raise ArgumentError(
                     name,
-                    f"must be {wanted!r} with pairs='clicks', where a list that was shown is a "
+                    f"must be {wanted!r} for clicks, where a list that was shown is a "
                     f"query, got {getattr(self, name)!r}",
                 )
 
@@ -64,6 +64,13 @@ class PairSettings:
     def is_of_clicks(self) -> bool:
         """Whether every clicked row is compared with all other rows of its list."""
         return isinstance(self.pairs, str) and self.pairs == "clicks"
+
+    def require_clicks(self) -> None:
+        """Raise a ValueError if these are no pairs of clicks."""
+        if not self.is_of_clicks:
+            raise ArgumentError(
+                "pairs", f"must be 'clicks' for statistics of clicks, got {self.pairs!r}"
+            )
 
     @cached_property
     def joins_all_rows(self) -> bool:

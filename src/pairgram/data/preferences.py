@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -14,11 +14,12 @@ from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import Loss
+from pairgram.data.judgements import Judgements
 from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairSettings
 from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 
 # What a caller may tell of rows, but not beside comparisons.
-_OF_ROWS = ("qid", "sample_weight", "query_weight", "groups", "propensity")
+_OF_ROWS = ("qid", "sample_weight", "query_weight", "groups")
 # `Preferences.from_intervals` lists so many pairs at most.
 MOST_PAIRS = 10**7
 # Why tools that take arrays of labels cannot take comparisons.
@@ -31,7 +32,7 @@ _NO_ARRAY = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Preferences:
+class Preferences(Judgements):
     """Comparisons of rows of X, which take the place of the labels y: "A was preferred to B".
 
     Parameters
@@ -83,6 +84,8 @@ class Preferences:
     >>> np.argsort(-scores).tolist()
     [2, 1, 0]
     """
+
+    metric: ClassVar[str] = "accuracy"
 
     winner: Any
     loser: Any
@@ -264,6 +267,34 @@ class Preferences:
         return cls(winner, loser, margin=low[winner] - high[loser], groups=groups)
 
     @property
+    def comparisons(self) -> Preferences:
+        """These comparisons."""
+        return self
+
+    def of_rows(self, n_rows: int, weights: Any) -> tuple[Vector, Any]:
+        """Return labels of 0, and the weight of the comparisons of every row."""
+        self.require_rows(n_rows)
+        return np.zeros(n_rows), self.counts(n_rows)
+
+    def taken(self, rows: Rows | slice) -> None:
+        """Return None: the numbers of rows are others among some of them."""
+
+    def require_settings(self, settings: PairSettings) -> None:
+        """Raise a ValueError if settings of pairs say what comparisons say themselves."""
+        for name, value in vars(PairSettings()).items():
+            found = getattr(settings, name)
+            if found != value:
+                raise ArgumentError(
+                    name,
+                    f"must be {value!r} beside y=Preferences(...), which say themselves what is "
+                    f"compared, got {found!r}",
+                )
+
+    def fitted_by(self, spec: Any, name: str) -> Any:
+        """Return what a ranker fits to comparisons."""
+        return spec.of_preferences(self, name)
+
+    @property
     def n_pairs(self) -> int:
         """The number of comparisons."""
         return len(self.winner)
@@ -329,6 +360,10 @@ class Preferences:
                     f"give Preferences({instead}=...)",
                 )
 
+    @property
+    def labels(self) -> NoReturn:
+        raise ValueError(_NO_ARRAY)
+
     def __len__(self) -> NoReturn:
         raise ValueError(_NO_ARRAY)
 
@@ -352,11 +387,6 @@ class Preferences:
         if self.groups is not None:
             text += f", in {self.queries.n_queries} groups"
         return text + ", weighted" * (self.weight is not None)
-
-
-def as_preferences(y: object) -> Preferences | None:
-    """Return comparisons that are given in the place of labels, or None for anything else."""
-    return y if isinstance(y, Preferences) else None
 
 
 def _listed(ids: ArrayLike) -> list[Any]:
@@ -440,15 +470,3 @@ def _per_comparison(values: ArrayLike, n_pairs: int, name: str) -> Vector:
         at = int(np.argmin(np.isfinite(numbers)))
         raise ArgumentError(name, f"must be finite, got {numbers[at]} in comparison {at}")
     return numbers
-
-
-def require_default(settings: PairSettings) -> None:
-    """Raise a ValueError if settings of pairs say what comparisons say themselves."""
-    for name, value in vars(PairSettings()).items():
-        found = getattr(settings, name)
-        if found != value:
-            raise ArgumentError(
-                name,
-                f"must be {value!r} beside y=Preferences(...), which say themselves what is "
-                f"compared, got {found!r}",
-            )

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from pairgram._support.arrays import judged
 from pairgram._support.checks import AnyArray, ArgumentError
 from pairgram._support.parameters import Convention, check_text
-from pairgram.data.preferences import as_preferences
+from pairgram.data.judgements import Judgements, as_judgements
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
 from pairgram.metrics.comparisons import evaluate_comparisons
 from pairgram.metrics.metric import (
@@ -42,7 +42,6 @@ from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, Estimator, RowsLike
-    from pairgram.data.preferences import Preferences
 
 
 def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
@@ -107,7 +106,7 @@ def evaluate_table(
     table.require_labels("evaluate")
     if table.is_of_clicks:
         for metric in metrics:
-            metric.judged_labels(np.zeros(0), np.zeros(0))
+            metric.require_clicks("metrics")
     table, model = table.for_model(model)
     block = partial(_judged, model, checked_metrics(metrics, table), per_query)
     found = table.reduce(Task(block, _of_both if per_query else MetricSums.join))
@@ -132,13 +131,11 @@ class RankingScorer:
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
     ) -> float:
         """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
-        scores = judged(estimator, X, qid)
-        value = self.metric(y, scores, qid, sample_weight=sample_weight, propensity=propensity)
+        value = self.metric(y, judged(estimator, X, qid), qid, sample_weight=sample_weight)
         return value if self.metric.greater_is_better else -value
 
     def __repr__(self) -> str:
@@ -150,21 +147,16 @@ class RankingScorer:
         *,
         qid: bool | str | None = True,
         sample_weight: bool | str | None = True,
-        propensity: bool | str | None = True,
     ) -> RankingScorer:
         """Set what scikit-learn's metadata routing passes on. At first all are requested.
 
         Parameters
         ----------
-        qid, sample_weight, propensity : bool, str or None
+        qid, sample_weight : bool, str or None
             True: pass it on. False: do not pass it on. None: it is an error if it is given. A str:
             pass on the metadata of this name.
         """
-        self._requests = {
-            "qid": qid,
-            "sample_weight": sample_weight,
-            "propensity": propensity,
-        }
+        self._requests = {"qid": qid, "sample_weight": sample_weight}
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -318,8 +310,8 @@ def get_metric(
     that 7 % of its 100 documents are 8; here they are 7. rbp takes documents as relevant or not, as
     ir_measures does if it is given `rel`.
 
-    ips_dcg is for clicks: its labels are clicks divided by propensities. `evaluate` divides them if
-    it gets `propensity`. ips_dcg is not divided by a highest value, because the few clicks on a
+    ips_dcg is for clicks: its labels are clicks divided by propensities, as those of
+    ``y=Clicks(...)`` are. ips_dcg is not divided by a highest value, because the few clicks on a
     list do not show its best order. A list without clicks counts as 0.
 
     The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
@@ -412,14 +404,13 @@ def get_metric(
 
 def evaluate(
     metrics: str | Metric | Iterable[str | Metric],
-    y: ArrayLike | Table | Preferences,
+    y: ArrayLike | Table | Judgements,
     score: ArrayLike | Estimator,
     qid: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     convention: Convention = "default",
     per_query: bool = False,
-    propensity: ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Return several metrics from one ranking of every query.
 
@@ -428,13 +419,14 @@ def evaluate(
     metrics : str, Metric, or iterable of them
         The metrics, such as "ndcg@10", "map" or "auc"; `get_metric` has the whole list. Names
         follow `convention`; a `Metric` has its own options.
-    y : array-like of shape (n_rows,), finite; table of `scan`; or Preferences
+    y : array-like of shape (n_rows,), finite; table of `scan`; Clicks; or Preferences
         Labels. A higher label is more relevant. A table has its own labels, query ids and weights.
         Comparisons have their own metrics: "accuracy", the weighted share of comparisons whose
         winner has the higher score (equal scores count ½, and ties do not count);
         "squared_error", the mean square of the margin minus the difference of scores; and
         "log_loss", the mean of ``log(1 + exp(−d))``, where d is the difference of scores in
         log-odds, as ``RankSVM(loss="logistic")`` predicts it (a tie is half a win of each).
+        `Clicks` are for ips_dcg alone, because other metrics would judge by clicks with their bias.
     score : array-like of shape (n_rows,) or (n_scores, n_rows); or fitted model
         One or several predictions for the same labels. C-contiguous float64 arrays are used as they
         are; others are copied to float64. NaN stands for a document that was not retrieved: it has
@@ -455,9 +447,6 @@ def evaluate(
     per_query : bool
         If True, return the value of every query, in the order of their first rows, or of every
         comparison, instead of the mean.
-    propensity : array-like of shape (n_rows,), or None
-        As in `RankRLS.fit`; y are then clicks. It is for ips_dcg alone, because other metrics would
-        judge by clicks with their bias.
 
     Returns
     -------
@@ -467,7 +456,7 @@ def evaluate(
         queries for which the metric is undefined. The mean leaves them out, and is NaN if no query
         is left. For a table, `per_query` adds the ids of the queries, as "qid".
 
-        With `propensity`, and without `per_query`, there are four more numbers for every metric:
+        For `Clicks`, and without `per_query`, there are four more numbers for every metric:
         "ips_dcg@10 standard error", over queries, NaN for a single one; "ips_dcg@10
         self-normalised", the mean divided by the mean of all clicks / propensities, which is at
         most the first discount and varies less; "ips_dcg@10 clipped", the share of clicked rows
@@ -495,22 +484,13 @@ def evaluate(
     >>> evaluate(["map", "p@1"], [*y, 1], [*score, float("nan")], [*qid, 1])
     {'map': 0.5, 'p@1': 0.5}
     """
-    others = {
-        "qid": qid,
-        "sample_weight": sample_weight,
-        "propensity": propensity,
-    }
-    preferences = as_preferences(y)
-    if preferences is not None:
-        for name, given in others.items():
-            if given is not None:
-                raise ArgumentError(name, "must be None for y=Preferences(...)")
-        listed = listed_metrics(metrics, _ORDER)
-        return evaluate_comparisons(listed, preferences, score, per_query)
-    wanted = [
-        m if isinstance(m, Metric) else get_metric(m, convention)
-        for m in listed_metrics(metrics, _ORDER)
-    ]
+    others = {"qid": qid, "sample_weight": sample_weight}
+    listed, judgements = listed_metrics(metrics, _ORDER), as_judgements(y)
+    if judgements is not None:
+        judgements.require_alone(others)
+        if judgements.comparisons is not None:
+            return evaluate_comparisons(listed, judgements.comparisons, score, per_query)
+    wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
     table = as_table(y, **others)
@@ -519,17 +499,9 @@ def evaluate(
             n_rows = table.survey().n_rows
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
         return evaluate_table(wanted, table, score, per_query)
-    if qid is None and of_lists and np.ndim(y) == 1:
-        warn_of_missing_queries("evaluate", len(np.asarray(y)), "one result list")
-    return evaluate_metrics(
-        wanted,
-        y,
-        score,
-        qid,
-        sample_weight=sample_weight,
-        per_query=per_query,
-        propensity=propensity,
-    )
+    if qid is None and of_lists and np.ndim(y) == 1:  # type: ignore[arg-type]
+        warn_of_missing_queries("evaluate", len(y), "one result list")  # type: ignore[arg-type]
+    return evaluate_metrics(wanted, y, score, qid, sample_weight=sample_weight, per_query=per_query)
 
 
 def make_scorer(metric: str | Metric, convention: Convention = "default") -> RankingScorer:
@@ -545,9 +517,9 @@ def make_scorer(metric: str | Metric, convention: Convention = "default") -> Ran
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, *, qid=None, sample_weight=None, propensity=None) -> float``. It
-        can be pickled. After ``sklearn.set_config(enable_metadata_routing=True)`` it requests
-        qid, sample_weight and propensity; ``set_score_request`` changes this.
+        ``scorer(estimator, X, y, *, qid=None, sample_weight=None) -> float``. It can be pickled.
+        After ``sklearn.set_config(enable_metadata_routing=True)`` it requests qid and
+        sample_weight; ``set_score_request`` changes this.
         Without qid, all rows are one query. This is an error if the estimator was fitted with qid
         (``uses_qid_``).
 

@@ -19,7 +19,7 @@ from pairgram._support.checks import ArgumentError, Flags, Vector, not_finite
 from pairgram._support.machine import thread_count
 from pairgram._support.parameters import Setting, check_setting, choice, number
 from pairgram._support.row_warnings import warn_of_clicks, warn_of_threshold
-from pairgram.data.clicks import check_propensities
+from pairgram.data.judgements import as_judgements
 from pairgram.data.queries import Queries, check_weights
 
 Gain = Literal["exp2", "linear"]
@@ -377,7 +377,6 @@ class Metric:
         qid: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
         per_query: bool = False,
     ) -> Any:
         """Return the mean over queries, or the value of every query.
@@ -406,45 +405,41 @@ class Metric:
         if np.ndim(score) != 1:
             raise ValueError(f"score must have shape (n_rows,), got {np.shape(score)}")
         values = evaluate_metrics(
-            (self,),
-            y,
-            score,
-            qid,
-            sample_weight=sample_weight,
-            propensity=propensity,
-            per_query=per_query,
+            (self,), y, score, qid, sample_weight=sample_weight, per_query=per_query
         )
         return values[self.name]
 
-    def judged_labels(self, labels: Vector, propensity: Vector | None) -> Vector:
+    def judged_labels(self, labels: Vector, clicks: Any) -> Vector:
         """Return the labels that the metric takes: clicks / propensities, clipped if it has a clip.
 
         Parameters
         ----------
         labels : ndarray of shape (n_rows,), float64
-            Clicks / propensities if there are propensities.
-        propensity : ndarray of shape (n_rows,), float64, or None
-            As in `RankingData`.
+        clicks : Clicks or None
+            What took the place of labels, if y was more than that.
 
         Raises
         ------
         ValueError
-            If the metric has a clip and there are no propensities, or if there are propensities and
-            it is no metric of clicks.
+            If the metric has a clip and there are no clicks, or if there are clicks and it is no
+            metric of clicks.
         """
-        if propensity is None:
+        if clicks is None:
             if self.clip:
-                raise ArgumentError(
-                    "propensity", f"must be given with the clip of {self!r}, got labels alone"
-                )
+                text = f"must be Clicks(...) with the clip of {self!r}, got labels alone"
+                raise ArgumentError("y", text)
             return labels
+        self.require_clicks("metrics")
+        return np.asarray(clicks.clipped(self.clip or 0.0))
+
+    def require_clicks(self, name: str) -> None:
+        """Raise a ValueError if this is no metric of clicks; `name` is that of the argument."""
         if self.family != "ips_dcg":
             raise ArgumentError(
-                "propensity",
-                f"must be None for {self.name}, which would judge by clicks with their bias: take "
-                "'ips_dcg@10'",
+                name,
+                "must be of clicks, such as 'ips_dcg@10', which counts them 1 / propensity times: "
+                f"{self.name!r} would judge by clicks with their bias",
             )
-        return labels * (propensity / np.maximum(propensity, self.clip or 0.0))
 
     @staticmethod
     def mean(per_query: Vector, weights: Vector | None = None) -> Vector:
@@ -527,17 +522,17 @@ def listed_metrics(metrics: Any, hint: str) -> list[str | Metric]:
 
 def evaluate_metrics(
     metrics: Sequence[Metric],
-    y: ArrayLike,
+    y: Any,
     score: object,
     qid: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     per_query: bool = False,
-    propensity: ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""
     names = [metric.name for metric in metrics]
-    labels = real_array(y, "y")
+    clicks = as_judgements(y)
+    labels = real_array(y, "y") if clicks is None else clicks.labels
     if labels.ndim != 1 or labels.size == 0:
         raise ArgumentError("y", f"must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
     scores = real_array(score, "score")
@@ -553,10 +548,12 @@ def evaluate_metrics(
     one_vector = scores.ndim == 1
     told: dict[str, Vector] = {}
     rows = np.atleast_2d(scores)
-    if propensity is None and not any(metric.clip for metric in metrics):
+    if clicks is None:
+        for metric in metrics:
+            metric.judged_labels(labels, None)
         values = per_query_scores(metrics, labels, rows, queries, are_all=True)
     else:
-        values, told = _of_clicks(metrics, labels, rows, queries, propensity, weights)
+        values, told = _of_clicks(metrics, clicks, rows, queries, weights)
     if one_vector:
         values = values[:, 0]
     if per_query:
@@ -570,27 +567,24 @@ def evaluate_metrics(
 
 def _of_clicks(
     metrics: Sequence[Metric],
-    clicks: Vector,
+    clicks: Any,
     scores: Vector,
     queries: Queries,
-    propensity: ArrayLike | None,
     weights: Vector | None,
 ) -> tuple[Vector, dict[str, Vector]]:
     """Return the values of metrics of clicks, and statistics of their means, by name.
 
     The values have shape (n_metrics, n_scores, n_queries).
     """
-    shown = None if propensity is None else check_propensities(propensity, clicks)
-    labels = clicks if shown is None else clicks / shown
     every: list[Vector] = []
     told: dict[str, Any] = {}
     share = (queries.sizes > 0) * (1.0 if weights is None else weights)
-    gains_of = [metric.judged_labels(labels, shown) for metric in metrics]
-    assert shown is not None  # a clip without propensities has been refused
+    gains_of = [metric.judged_labels(clicks.labels, clicks) for metric in metrics]
+    clicked, shown = clicks.clicked > 0, clicks.shown
     for metric, gains in zip(metrics, gains_of, strict=True):
         values = per_query_scores((metric,), gains, scores, queries)[0]
         every.append(values)
-        clicked, name, filled = clicks > 0, metric.name, np.nan_to_num(values)
+        name, filled = metric.name, np.nan_to_num(values)
         of_row = share[queries.index()] * gains
         deviations = share * (filled - Metric.mean(values, weights)[..., None])
         n_counted = int(np.count_nonzero(share))

@@ -227,7 +227,7 @@ class Judge(BaseJudge):
         if metric.family == "ips_dcg" and splits is not None:
             _refuse_cut_lists(data.queries, splits)
         try:
-            labels = metric.judged_labels(scored.y, scored.propensity)
+            labels = metric.judged_labels(scored.y, scored.judgements)
             scored = scored if labels is scored.y else replace(scored, y=labels)
             if splits is not None:
                 scored = _test_rows(replace(data, y=labels), splits)

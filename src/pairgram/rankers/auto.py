@@ -50,6 +50,7 @@ from pairgram.rankers.trials import (
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, RandomState
+    from pairgram.data.preferences import Preferences
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.validation import Validation
 
@@ -91,11 +92,11 @@ class TrialsSpec(Spec):
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
 
-    def of_preferences(self, name: str) -> Self:
+    def of_preferences(self, preferences: Preferences, name: str) -> Self:
         """Return the same: every trial takes comparisons."""
         return self
 
-    def of_clicks(self, name: str) -> Self:
+    def of_clicks(self) -> Self:
         """Return the trials of clicks, which all judge by clicks / propensities."""
         return replace(self, search=self.search.of_clicks())
 
@@ -311,7 +312,7 @@ class AutoRanker(LinearSearch):
     cv : int, splitter, iterable of splits or None, default=None
         As in `RankRLSCV`. All trials use the same splits.
     scoring : str, Metric, scorer or None, default=None
-        The metric that judges, as in `RankRLSCV`. If `fit` gets clicks with a `propensity`, it must
+        The metric that judges, as in `RankRLSCV`. If y are `Clicks`, it must
         be a metric of clicks, and None stands for "ips_dcg@10".
     verbose : bool, default=False
         Whether to print a line for every trial on standard error: what came of it, or why it was

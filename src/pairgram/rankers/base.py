@@ -26,7 +26,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import AnyArray, ArgumentError, Vector, naming_not_finite
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
-from pairgram.data.preferences import as_preferences
+from pairgram.data.judgements import as_judgements
 from pairgram.data.queries import refuse_score_without_ids
 from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
@@ -67,7 +67,7 @@ CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
 # Attributes of a fit that its check of the rows sets.
 OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 # What tools of scikit-learn hand on to `fit` and `score`.
-REQUESTED = ("qid", "sample_weight", "propensity")
+REQUESTED = ("qid", "sample_weight")
 
 
 def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
@@ -141,7 +141,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -155,10 +154,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             ``missing="mean"``; ``missing="median"`` reads them twice. Kernels other than "linear"
             and the dual form take no table. The notes of `RankSVM` say how often its solver reads
             the features.
-        y : array-like of shape (n_rows,), or Preferences
-            Relevance labels, any real numbers. Only a table does without. `RankRLS`, `RankSVM` and
-            their searches also take comparisons of rows, `Preferences`, beside which `qid`,
-            `sample_weight` and `query_weight` must be None.
+        y : array-like of shape (n_rows,), Clicks, or Preferences
+            Relevance labels, any real numbers. Only a table does without. `Clicks` are clicks on
+            rows of lists that were shown, with the propensities of these rows; a query is one list
+            that was shown once. `RankRLS`, `RankSVM` and their searches also take comparisons of
+            rows, `Preferences`, beside which `qid`, `sample_weight` and `query_weight` must be
+            None.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. Without `qid`, all rows are one query. A
             `MissingQueryWarning` warns of this if there are more than 1,000 rows and pairs are
@@ -176,13 +177,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             alone: rank by ``model.predict(X) + offset``. Labels alone decide which pairs count,
             and how much. Searches of this package judge held-out rows by scores with their
             offsets, whereas tools of scikit-learn judge what `predict` returns.
-        propensity : array-like of shape (n_rows,), or None
-            The probability that a user looked at a row when its list was shown, above 0 and at
-            most 1 for every row with a click. y are then clicks, and a query is one list that was
-            shown once. Each click counts 1 / propensity times, and compares its row with all other
-            rows of its list (``pairs="clicks"``). Rows that were not shown are part of the list as
-            well, with a propensity of 0 or NaN, and lose against every click: leave out what had no
-            chance to be shown. See `pairgram.clicks.estimate_propensities`.
 
         Returns
         -------
@@ -202,8 +196,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             then zero. Also if columns do not suit the feature map or the kernel, or if the fit is
             expected to take more than a minute.
         """
-        info = RowInfo(qid, sample_weight, query_weight, offset, propensity=propensity)
-        return self._fit(X, y, info)
+        return self._fit(X, y, RowInfo(qid, sample_weight, query_weight, offset))
 
     @abstractmethod
     def _spec(self) -> Spec:
@@ -388,7 +381,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         *,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
     ) -> float:
         """Return the mean NDCG@10 over queries, or that of "ips_dcg@10" for clicks.
 
@@ -397,15 +389,13 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-        y : array-like of shape (n_rows,), ≥ 0, or Preferences
+        y : array-like of shape (n_rows,), ≥ 0, Clicks, or Preferences
             A table has labels, query ids and weights itself. For comparisons, the score is
             the accuracy; see `evaluate`.
         qid : array-like of shape (n_rows,) or None
             Query ids. None means that the rows are one query.
         sample_weight : array-like of shape (n_rows,) or None
             Weights of rows. The weight of a query is the mean weight of its rows.
-        propensity : array-like of shape (n_rows,) or None
-            As in `fit`; y are then clicks.
 
         Raises
         ------
@@ -421,18 +411,18 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
-        preferences = as_preferences(y)
-        if preferences is not None:
-            told = {"qid": qid, "sample_weight": sample_weight, "propensity": propensity}
-            preferences.require_alone(told)
-            scores = self.predict(X)
-            return float(evaluate("accuracy", preferences, scores)["accuracy"])
-        table = as_table(X, y=y, qid=qid, sample_weight=sample_weight, propensity=propensity)
+        table = as_table(X, y=y, qid=qid, sample_weight=sample_weight)
         if table is not None:
             name = "ips_dcg@10" if table.is_of_clicks else "ndcg@10"
             return float(evaluate(name, table, self)[name])
-        if qid is None and self.uses_qid_:
+        judgements = as_judgements(y)
+        of_rows = judgements is None or judgements.comparisons is None
+        if of_rows and qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
+        if judgements is not None:
+            name, scores = judgements.metric, self.predict(X, qid=qid)
+            found = evaluate(name, judgements, scores, qid, sample_weight=sample_weight)
+            return float(found[name])
         refuse_lossy(y, "y")
         labels = np.asarray(y)
         if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
@@ -444,10 +434,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 "'pairwise_squared_error', 'pairwise_absolute_error')"
             )
             raise ArgumentError("y", text, row=row)
-        metric = get_metric("ndcg@10" if propensity is None else "ips_dcg@10")
-        scores = self.predict(X, qid=qid)
-        value = metric(labels, scores, qid, sample_weight=sample_weight, propensity=propensity)
-        return float(value)
+        metric, scores = get_metric("ndcg@10"), self.predict(X, qid=qid)
+        return float(metric(labels, scores, qid, sample_weight=sample_weight))
 
     @property
     def column_names_(self) -> AnyArray:
@@ -683,7 +671,6 @@ class LinearSearch(LinearRanker):
         query_weight: ArrayLike | None = None,
         offset: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
         validation: Validation = None,
     ) -> Self:
         """Score every combination of settings on held-out rows, and fit the best to all rows.
@@ -694,7 +681,8 @@ class LinearSearch(LinearRanker):
             As in `RankRLS.fit`. The features of a table are read once more, to score the rows that
             are held out; `cv` says how.
         y, qid, sample_weight, query_weight, offset :
-            As in `RankRLS.fit`.
+            As in `RankRLS.fit`. For `Clicks`, `scoring` is "ips_dcg@10" if it is None, which counts
+            clicks as the fit does: clicks that are held out have the same bias as others.
         groups : array-like of shape (n_rows,), any hashable type, or None
             Ids of what is held out together, if that is larger than a query: days, sellers, judges,
             all impressions of a text. Pairs are formed within queries all the same. No group may
@@ -702,16 +690,13 @@ class LinearSearch(LinearRanker):
             every query, and folds are folds of groups. `cv` of a search says more. Without query
             ids, if a fit does not depend on them, the metric takes groups for queries. Groups say
             nothing beside a validation set, which is what is held out.
-        propensity : array-like of shape (n_rows,), or None
-            As in `RankRLS.fit`. `scoring` is then "ips_dcg@10" if it is None, which counts clicks
-            as the fit does: clicks that are held out have the same bias as others.
         validation : (X, y), (X, y, qid) or (X, y, qid, others), table of `scan`, or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
-            and `cv` must then be None. It needs query ids if `fit` gets `qid`, offsets if `fit`
-            gets `offset`, and propensities if `fit` gets these: others is ``{"offset": ...,
-            "propensity": ...}``, or the offsets alone. All its rows have weight 1. If X is a table,
-            it is a table with the same features, whose weights count in the mean over queries.
-            Comparisons, `Preferences` of its own rows, are y if those of `fit` are.
+            and `cv` must then be None. It needs query ids if `fit` gets `qid`, and offsets if `fit`
+            gets `offset`: others is ``{"offset": ...}``, or the offsets alone. Its y are `Clicks`,
+            or `Preferences` of its own rows, if those of `fit` are. All its rows have weight 1. If
+            X is a table, it is a table with the same features, whose weights count in the mean over
+            queries.
 
         Returns
         -------
@@ -728,7 +713,7 @@ class LinearSearch(LinearRanker):
         UserWarning
             As in `RankRLS.fit`.
         """
-        info = RowInfo(qid, sample_weight, query_weight, offset, groups, propensity)
+        info = RowInfo(qid, sample_weight, query_weight, offset, groups)
         return self._fit(X, y, info, validation)
 
     def to_frame(self) -> Any:

@@ -70,6 +70,7 @@ QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
+    from pairgram.data.preferences import Preferences
     from pairgram.rankers.data_sets import DataSets, FittedSets
     from pairgram.rankers.validation import Validation
 
@@ -406,12 +407,7 @@ class Search(NamedTuple):
             If another metric is asked for, which would give the labels another meaning.
         """
         metric = metric_of(self.scoring or "ips_dcg@10", np.zeros(1), False)
-        if metric.family != "ips_dcg":
-            raise ArgumentError(
-                "scoring",
-                "must be None or a metric of clicks, such as 'ips_dcg@10', where labels are clicks "
-                f"/ propensities, got {verbatim(repr(metric.name))}",
-            )
+        metric.require_clicks("scoring")
         return self._replace(scoring=metric)
 
     def require_lists(self, is_one: bool, validates: bool) -> None:
@@ -454,24 +450,21 @@ class Spec(ABC):
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
         return None
 
-    def of_clicks(self, name: str) -> Self:
-        """Return what the ranker of this name fits to clicks.
+    @abstractmethod
+    def of_clicks(self) -> Self:
+        """Return what the ranker fits to clicks.
 
         Raises
         ------
         ValueError
-            If it does not learn from clicks, or not with its parameters.
+            If it does not learn from clicks with its parameters.
         """
-        raise ArgumentError(
-            "propensity",
-            f"must be None: {name} does not learn from clicks, but RankRLS and RankRLSCV do",
-        )
 
     @abstractmethod
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
-    def of_preferences(self, name: str) -> Self:
+    def of_preferences(self, preferences: Preferences, name: str) -> Self:
         """Return what the ranker of this name fits to comparisons.
 
         Raises
@@ -565,10 +558,10 @@ class GivenArrays:
 
     def spec_of(self, spec: _Spec) -> _Spec:
         """Return what is fitted to rows like these: to labels, clicks or comparisons."""
-        name = type(self._model).__name__
-        if self.data.preferences is not None:
-            return spec.of_preferences(name)
-        return spec if self._info.propensity is None else spec.of_clicks(name)
+        judgements = self.data.judgements
+        if judgements is None:
+            return spec
+        return judgements.fitted_by(spec, type(self._model).__name__)
 
     @property
     def told(self) -> dict[str, Any]:
@@ -672,7 +665,7 @@ class GivenTable:
 
     def spec_of(self, spec: _Spec) -> _Spec:
         """Return what is fitted to rows like these: to labels or clicks."""
-        return spec.of_clicks(type(self._model).__name__) if self.table.is_of_clicks else spec
+        return spec.of_clicks() if self.table.is_of_clicks else spec
 
     @property
     def told(self) -> dict[str, Any]:

@@ -70,6 +70,7 @@ from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, RowsLike, Transformer
+    from pairgram.data.preferences import Preferences
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.validation import Validation
 
@@ -96,7 +97,7 @@ class SvmSpec(Spec):
     Cs: Vector | None
     search: Search | None = None
 
-    def of_preferences(self, name: str) -> Self:
+    def of_preferences(self, preferences: Preferences, name: str) -> Self:
         """Return the same: comparisons take the place of the pairs of labels."""
         if self.settings.weighting != "pairs":
             raise ArgumentError(
@@ -106,13 +107,10 @@ class SvmSpec(Spec):
             )
         return self
 
-    def of_clicks(self, name: str) -> Self:
+    def of_clicks(self) -> Self:
         """Return what the ranker fits to clicks."""
         if self.settings.loss == "logistic":
-            raise ArgumentError(
-                "propensity",
-                "must be None with loss='logistic', which takes no clicks: take 'squared_hinge'",
-            )
+            raise ArgumentError("loss", "must not be 'logistic' for clicks: take 'squared_hinge'")
         search = None if self.search is None else self.search.of_clicks()
         return replace(self, settings=replace(self.settings, of_clicks=True), search=search)
 

@@ -23,7 +23,6 @@ from pairgram._support.row_warnings import (
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings, no_pairs
-from pairgram.data.preferences import require_default
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
@@ -108,6 +107,7 @@ from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
+    from pairgram.data.preferences import Preferences
     from pairgram.rankers.validation import Validation
 
 # A ridge that is so many times the squares of a column leaves nothing of it.
@@ -142,14 +142,14 @@ class LeastSquares(Spec):
         if search is not None and any(one.is_of_clicks for one in self.settings):
             object.__setattr__(self, "search", search.of_clicks())
 
-    def of_clicks(self, name: str) -> Self:
+    def of_clicks(self) -> Self:
         """Return what the ranker fits to clicks: the pairs of clicks in place of the default."""
         pairs = ", ".join(repr(one.pairs) for one in self.settings)
         if pairs not in ("'with_ties'", "'clicks'"):
             raise ArgumentError(
                 "pairs",
-                f"must be 'with_ties', the default, or 'clicks' with {{propensity=}}, which says "
-                f"what pairs clicks make, got {verbatim(pairs)}",
+                "must be 'with_ties', the default, beside y=Clicks(...), which say themselves what "
+                f"is compared, got {verbatim(pairs)}",
             )
         return replace(self, settings=(replace(self.settings[0], pairs="clicks"),))
 
@@ -208,10 +208,10 @@ class RidgeSpec(LeastSquares):
     constraints: Constraints | None = None
     covariance: bool = False
 
-    def of_preferences(self, name: str) -> Self:
+    def of_preferences(self, preferences: Preferences, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         for one in self.settings:
-            require_default(one)
+            preferences.require_settings(one)
         return replace(self, settings=(PairSettings(None),))
 
     @property

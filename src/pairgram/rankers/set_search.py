@@ -151,7 +151,7 @@ def _means(
         held = part.take(rows) if len(rows) < len(part.y) else part
         metric = metric_of(scoring, held.y, kind >= 2)
         try:
-            held = replace(held, y=metric.judged_labels(held.y, held.propensity))
+            held = replace(held, y=metric.judged_labels(held.y, held.judgements))
             with without_row_warnings():
                 check_labels((metric,), held.y, are_all=True)
         except ValueError:  # fits alone tell whose labels are wrong

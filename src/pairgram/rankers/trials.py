@@ -316,7 +316,7 @@ def choices_of(data: RankingData) -> tuple[Choice, ...]:
     """Return the pairs and targets that linear models choose from, by the labels."""
     if data.is_single_query:  # without tied pairs, every row held out would need a fit
         return (FIRST,)
-    if data.propensity is not None:
+    if data.judgements is not None:
         return (OF_CLICKS,)
     y = data.y
     graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)

@@ -50,8 +50,7 @@ def held_rows(
     if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3, 4):
         raise ArgumentError(
             "validation",
-            "must be (X, y), (X, y, qid) or (X, y, qid, offset or {'propensity': ...}), got "
-            f"{type(validation).__name__}",
+            f"must be (X, y), (X, y, qid) or (X, y, qid, offset), got {type(validation).__name__}",
         )
     try:
         return _read(model, pattern, started, info, fill, *validation)
@@ -75,16 +74,9 @@ def _read(
     others: Any = None,
 ) -> RankingData:
     named = others if isinstance(others, Mapping) else {"offset": others}
-    unknown = [name for name in named if name not in ("offset", "propensity")]
-    if unknown:
-        raise ArgumentError(
-            "validation", f"may tell 'offset' and 'propensity' of its rows, got {unknown[0]!r}"
-        )
-    offset, propensity = named.get("offset"), named.get("propensity")
-    if (propensity is None) != (info.propensity is None):
-        wanted = "clicks and propensities: give (X, y, qid, {'propensity': ...})"
-        wanted = wanted if propensity is None else "no propensities"
-        raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
+    if unknown := [name for name in named if name != "offset"]:
+        raise ArgumentError("validation", f"may tell 'offset' of its rows, got {unknown[0]!r}")
+    offset = named.get("offset")
     if qid is None and info.has_queries:
         raise ArgumentError("validation", "is (X, y), but fit has query ids: give (X, y, qid)")
     if (offset is None) != (info.offset is None):
@@ -96,9 +88,9 @@ def _read(
     takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
     if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
         require_finite(rows, "X of validation")  # maps of other packages may take NaN
-    data = RankingData.delimit(rows, y, qid, offset=offset, propensity=propensity)
-    if (data.preferences is None) != (pattern.preferences is None):
-        wanted = "labels" if pattern.preferences is None else "Preferences"
+    data = RankingData.delimit(rows, y, qid, offset=offset)
+    if type(data.judgements) is not type(pattern.judgements):
+        wanted = (pattern.judgements and type(pattern.judgements).__name__) or "labels"
         raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
     if started is None:
         return data

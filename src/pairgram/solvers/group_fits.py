@@ -76,7 +76,7 @@ class RowSets(NamedTuple):
         data, queries = self.data, self.data.queries
         begin, end = queries.offsets[self.bounds[[first, last]]].tolist()
         rows: Any = slice(begin, end) if queries.order is None else queries.order[begin:end]
-        known = {name: getattr(data, name) for name in ("row_weights", "offset", "propensity")}
+        known = {name: getattr(data, name) for name in ("row_weights", "offset")}
         own = slice(self.bounds[first], self.bounds[last])
         return replace(
             data,
@@ -85,6 +85,7 @@ class RowSets(NamedTuple):
             queries=Queries.of_sizes(queries.sizes[own]),
             query_weights=None if data.query_weights is None else data.query_weights[own],
             group_of=None,
+            judgements=data.judgements and data.judgements.taken(rows),
             **{name: None if values is None else values[rows] for name, values in known.items()},
         ), rows
 

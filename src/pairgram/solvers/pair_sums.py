@@ -20,7 +20,6 @@ from pairgram._support.row_warnings import warn_of_lost_digits, warn_of_narrow_c
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
-from pairgram.data.preferences import require_default
 from pairgram.features.base import is_known, same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import (
@@ -389,7 +388,6 @@ class PairSums:
 
     def _with_comparisons(self, data: RankingData) -> PairSums:
         """Return the sums with those of comparisons, which are pairs too, but of no query."""
-        require_default(self.settings)
         differences = compared(data, data.features())
         sums = PairSums.of(differences, PairSettings(None), counts=True)
         assert data.preferences is not None

@@ -22,6 +22,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
+from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
@@ -197,7 +198,6 @@ class Pairgram:
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
         pairs: Pairs = "with_ties",
         scope: Scope = "query",
         weighting: Weighting = "pairs",
@@ -220,7 +220,7 @@ class Pairgram:
             ids=ids,
         )
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return self.update(X, y, qid=qid, **weights, propensity=propensity)
+        return self.update(X, y, qid=qid, **weights)
 
     def update(
         self,
@@ -230,7 +230,6 @@ class Pairgram:
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
     ) -> Self:
         """Add rows of a stream. Every call must hold whole queries.
 
@@ -242,8 +241,9 @@ class Pairgram:
             be left out. Its features are read once, or twice if a feature map must be fitted. Its
             ``missing`` may be "zero", but not "mean" or "median", which other tables would not
             share: give such values as `missing` of the statistics.
-        y : array-like of shape (n_rows,), or Preferences
-            Relevance labels, any real numbers. Only a table does without. Comparisons of rows,
+        y : array-like of shape (n_rows,), Clicks, or Preferences
+            Relevance labels, any real numbers. Only a table does without. `Clicks` are for
+            statistics with ``pairs="clicks"``. Comparisons of rows,
             `Preferences`, are pairs like those of labels, each with its margin: they add to the
             statistics of queries, with the default `pairs`, `scope`, `weighting` and `target`
             alone.
@@ -255,8 +255,6 @@ class Pairgram:
             must add up to at least 1e-290 and at most 1e303.
         query_weight : array-like of shape (n_rows,), finite and ≥ 0, or None
             Weights of queries, given for every row and constant within a query.
-        propensity : array-like of shape (n_rows,), or None
-            As in `RankRLS.fit`, for statistics with ``pairs="clicks"``; y are then clicks.
 
         Raises
         ------
@@ -275,18 +273,17 @@ class Pairgram:
         """
         before = self._total
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        others = weights | {"propensity": propensity}
-        table = as_table(X, y=y, qid=qid, **others)
-        of_clicks = propensity is not None if table is None else table.is_of_clicks
-        self._require_clicks(of_clicks)
+        table, judgements = as_table(X, y=y, qid=qid, **weights), as_judgements(y)
         if table is not None:
             return self._update_table(table)
+        if judgements is not None:
+            judgements.require_settings(self.settings)
         if y is None:
             raise ValueError("y must be the labels of the rows of X, got None")
         X = with_entries(X)
         names = names_of(X)
         self._require_names(names)
-        data = RankingData.make(X, y, qid=qid, **others)
+        data = RankingData.make(X, y, qid=qid, **weights)
         fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
         data = replace(data, X=filled(data.X, fill))
         ids = self._ids_with(data)
@@ -314,14 +311,13 @@ class Pairgram:
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        propensity: ArrayLike | None = None,
         factor: float = 1.0,
     ) -> Self:
         """Subtract queries that were added, as if they had never been seen.
 
         Parameters
         ----------
-        X, y, qid, sample_weight, query_weight, propensity : as in `update`
+        X, y, qid, sample_weight, query_weight : as in `update`
             All rows of the queries, with the weights with which they were added.
         factor : float, finite and ≥ 0, default=1.0
             What the statistics were multiplied by since these queries were added.
@@ -355,21 +351,15 @@ class Pairgram:
         empty = PairSums(self.settings, self.feature_map, fill=before.fill)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         part = self._of(empty, ids)
-        part.update(X, y, qid=qid, **weights, propensity=propensity)
+        part.update(X, y, qid=qid, **weights)
         left = self - factor * part
         return self._take(before, left._total, left._ids)
-
-    def _require_clicks(self, of_clicks: bool) -> None:
-        if of_clicks and not self.settings.is_of_clicks:
-            raise ArgumentError(
-                "propensity",
-                f"must be None for statistics with {{pairs={self.settings.pairs!r}}}: make them "
-                "with {pairs='clicks'}",
-            )
 
     def _update_table(self, table: Table) -> Self:
         """Add the rows of a table, in one pass over its features."""
         before = self._total
+        if table.is_of_clicks:
+            self.settings.require_clicks()
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
         if not (table.has_queries or self.settings.joins_all_rows or self.settings.pairs is None):

@@ -118,7 +118,7 @@ def scan(
         The column of ids of the groups of queries that a search holds out together, such as days,
         as ``groups`` of `RankRLSCV.fit`. It needs `qid`; no query may be in two groups.
     propensity : str or None, default=None
-        The column of propensities, as `propensity` of `RankRLS.fit`. The label is then the column
+        The column of propensities, as those of `Clicks`. The label is then the column
         of clicks.
     missing : {"zero", "mean", "median"} or None, default=None
         What replaces missing features (null or NaN) if the ranker has no `missing` of its own: 0,
