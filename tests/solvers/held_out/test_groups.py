@@ -42,8 +42,8 @@ def refitted(model, splits, X, y, qid, **rows):
         of_train = {name: values[train] for name, values in rows.items()}
         for number, alpha in enumerate(ALPHAS):
             own = model.set_params(alpha=alpha).fit(X[train], y[train], qid=qid[train], **of_train)
-            added = {"offset": rows["offset"][test]} if "offset" in rows else {}
-            scores[number, test] = own.predict(X[test], qid=qid[test], **added)
+            added = rows["offset"][test] if "offset" in rows else 0.0
+            scores[number, test] = own.predict(X[test], qid=qid[test]) + added
     return scores
 
 
