@@ -29,7 +29,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from common import markdown_table, print_tables
-from pairgram import Pairgram, RankRLS, RankRLSCV, propose
+from pairgram import Pairgram, RankRLS, RankRLSCV, posterior, propose
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 from qsar import load_qsar
@@ -72,7 +72,7 @@ def gamma_of(X: np.ndarray) -> float:
 
 def model_of(X: np.ndarray, y: np.ndarray) -> RankRLSCV:
     """Return our model of what has been measured; evidence chooses the ridge."""
-    model = RankRLSCV(kernel="rbf", gamma=gamma_of(X), weighting="documents", keep_covariance=True)
+    model = RankRLSCV(kernel="rbf", gamma=gamma_of(X), weighting="documents")
     return model.set_params(scoring="evidence").fit(X, y)
 
 
@@ -80,7 +80,8 @@ def ours(strategy: str, seed: int) -> Choose:
     """Return the choice of `propose`."""
 
     def choose(X: np.ndarray, y: np.ndarray, pool: np.ndarray, _: np.ndarray) -> np.ndarray:
-        return propose(model_of(X, y), pool, PICK, strategy=strategy, random_state=seed)
+        sure = posterior(model_of(X, y), X, y)
+        return propose(sure, pool, PICK, strategy=strategy, random_state=seed)
 
     return choose
 
@@ -163,8 +164,10 @@ def draws_of(
     """Return the weights of the lists of the next day, of which one row may stand for all."""
     if total is None:
         return None
-    model = RankRLS.from_pairgram(total, alpha, keep_covariance=way == "thompson")
-    return model.draw_weights(LISTS, rng) if way == "thompson" else np.tile(model.coef_, (LISTS, 1))
+    model = RankRLS.from_pairgram(total, alpha)
+    if way == "thompson":
+        return posterior(model, total).draw(LISTS, rng)
+    return np.tile(model.coef_, (LISTS, 1))
 
 
 def regret_of(way: str, share: float, noise: float, same: bool, seed: int) -> np.ndarray:

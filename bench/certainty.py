@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from threadpoolctl import threadpool_limits
 
 from common import interleaved, markdown_table, print_tables, ratio_table
-from pairgram import RankRLS, RankRLSCV, propose
+from pairgram import Posterior, RankRLS, RankRLSCV, posterior, propose
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings
 from pairgram.features.kernel_map import KernelMap
@@ -78,8 +78,8 @@ class Made:
         self.X, self.noisy = X, self.truth + noise
         self.y = self.noisy + 3.0 * rng.normal(size=n_lists)[self.qid]
         setting = {"kernel": "rbf", "gamma": 0.05} if kind == "smooth" else {}
-        self.model = RankRLS(1.0, weighting="documents", keep_covariance=True, **setting)
-        self.search = RankRLSCV(weighting="documents", keep_covariance=True, **setting)
+        self.model = RankRLS(1.0, weighting="documents", **setting)
+        self.search = RankRLSCV(weighting="documents", **setting)
         self.search.set_params(scoring="pairwise_squared_error")
         self.by_evidence = clone(self.search).set_params(scoring="evidence")
 
@@ -94,14 +94,16 @@ def coverage(options: Options) -> Iterator[str]:
                 data, rng = Made(kind, seed), np.random.default_rng(seed)
                 train = data.qid < 30
                 estimator = getattr(data, name)
-                estimator.fit(data.X[train], data.y[train], qid=data.qid[train])
+                told = {"y": data.y[train], "qid": data.qid[train]}
+                estimator.fit(data.X[train], **told)
+                sure = posterior(estimator, data.X[train], **told)
                 X, truth, y = (part[~train] for part in (data.X, data.truth, data.y))
                 i, j = pairs_of(len(X), rng)
-                f, deviations = estimator.predict(X), estimator.std_of_differences(X[i], X[j])
+                f, deviations = estimator.predict(X), sure.std_of_differences(X[i], X[j])
                 of_truth.append(covered(truth[i] - truth[j] - f[i] + f[j], deviations))
                 own = 12 * (i // 12) + (i + 1 + j % 11) % 12  # another row of the same list
-                squares = estimator.std_of_differences(X[i], X[own]) ** 2
-                deviations = np.sqrt(squares + 2 * estimator.posterior_.label_noise)
+                squares = sure.std_of_differences(X[i], X[own]) ** 2
+                deviations = np.sqrt(squares + 2 * sure.label_noise)
                 of_labels.append(covered(y[i] - y[own] - f[i] + f[own], deviations))
             ridge = {"model": "true", "search": "chosen"}.get(name, "by evidence")
             rows.append(line(kind, ridge, "true scores", of_truth))
@@ -132,12 +134,12 @@ def of_assay(name: str, options: Options) -> Iterator[list[str]]:
             train, test = published
             if is_drawn:
                 train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
-            search = RankRLSCV(kernel=kernel, weighting="documents", keep_covariance=True)
+            search = RankRLSCV(kernel=kernel, weighting="documents")
             search.set_params(inputs="standard", scoring="pairwise_squared_error")
-            search.fit(X[train], y[train])
+            sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
             i, j = (test[part] for part in pairs_of(len(test), rng))
-            squares = search.std_of_differences(X[i], X[j]) ** 2
-            deviations = np.sqrt(squares + 2 * search.posterior_.label_noise)
+            squares = sure.std_of_differences(X[i], X[j]) ** 2
+            deviations = np.sqrt(squares + 2 * sure.label_noise)
             f = search.predict(X)
             found.append(covered(y[i] - y[j] - f[i] + f[j], deviations))
         of = f"{name}, {kernel}" if is_drawn else f"{name}, {kernel}, published test set"
@@ -149,31 +151,29 @@ def times(options: Options) -> Iterator[str]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100_000, 136))
     y, qid = X @ rng.normal(size=136) + rng.normal(size=100_000), np.arange(100_000) // 100
-    linear = RankRLS(10.0, keep_covariance=True).fit(X, y, qid=qid)
-    settings = {"kernel": "rbf", "gamma": 0.005, "keep_covariance": True}
-    kernel = RankRLS(1.0, **settings)
-    kernel.fit(X[:2000], y[:2000], qid=qid[:2000])
+    linear = RankRLS(10.0).fit(X, y, qid=qid)
+    of_rows = posterior(linear, X, y, qid=qid)
+    kernel, few = RankRLS(1.0, kernel="rbf", gamma=0.005), (X[:2000], y[:2000])
+    of_few = posterior(kernel.fit(*few, qid=qid[:2000]), *few, qid=qid[:2000])
     Z, root = X[-5000:], np.triu(rng.normal(size=(2000, 2000))) + 100 * np.eye(2000)
-    triangle = np.asfortranarray(linear.posterior_.root.T)
+    triangle = np.asfortranarray(of_rows.root.T)
     right = np.asfortranarray(rng.normal(size=(2000, 5000)))
     of_linear: dict[str, Callable[[], object]] = {
         "`predict`": lambda: linear.predict(X),
         "`dtrmm` of that size": lambda: scipy.linalg.blas.dtrmm(
             1.0, triangle, X.T, lower=1, trans_a=1
         ),
-        "`predict(return_std=True)`, lists": lambda: linear.predict(X, qid=qid, return_std=True),
-        "the same, one list": lambda: linear.predict(X, return_std=True),
-        "10,000 draws of the weights": lambda: linear.draw_weights(10_000, random_state=0),
+        "`std`, lists": lambda: of_rows.std(X, qid=qid),
+        "the same, one list": lambda: of_rows.std(X),
+        "10,000 draws of the weights": lambda: of_rows.draw(10_000, random_state=0),
     }
     of_kernel: dict[str, Callable[[], object]] = {
         "`predict`": lambda: kernel.predict(Z),
         "a triangular solve of that size": lambda: scipy.linalg.solve_triangular(
             root, right, check_finite=False
         ),
-        "`predict(return_std=True)`, one list": lambda: kernel.predict(Z, return_std=True),
-        'the same, `reference="training"`': lambda: kernel.predict(
-            Z, return_std=True, reference="training"
-        ),
+        "`std`, one list": lambda: of_few.std(Z),
+        'the same, `reference="training"`': lambda: of_few.std(Z, reference="training"),
     }
     with threadpool_limits(options.threads):
         yield ratio_table(interleaved(of_linear, options.repeat))
@@ -187,17 +187,16 @@ def process(options: Options) -> Iterator[str]:
     y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=1000)
     covariance = RBF(10**0.5 / 2**0.5, "fixed") + ConstantKernel(1e5, "fixed")
     beside = GaussianProcessRegressor(covariance, alpha=0.1, optimizer=None)
-    settings = {"kernel": "rbf", "gamma": 0.1, "weighting": "documents", "keep_covariance": True}
-    ours = RankRLS(0.1, **settings)
+    ours = RankRLS(0.1, kernel="rbf", gamma=0.1, weighting="documents").fit(X, y)
+    sure = posterior(ours, X, y)
     pool = rng.normal(size=(20_000, 10))
     calls: dict[str, Callable[[], object]] = {
-        "`RankRLS`: fit": lambda: ours.fit(X, y),
+        "`RankRLS`: fit and posterior": lambda: posterior(ours.fit(X, y), X, y),
         "scikit-learn: fit": lambda: beside.fit(X, y),
-        "`RankRLS`: deviations": lambda: ours.predict(Z, return_std=True, reference="training"),
+        "`RankRLS`: deviations": lambda: sure.std(Z, reference="training"),
         "scikit-learn: deviations": lambda: beside.predict(Z, return_std=True),
-        "`propose`, 50 of 20,000": lambda: propose(ours, pool, 50),
+        "`propose`, 50 of 20,000": lambda: propose(sure, pool, 50),
     }
-    ours.fit(X, y)
     beside.fit(X, y)
     with threadpool_limits(options.threads):
         yield ratio_table(interleaved(calls, options.repeat))
@@ -230,25 +229,26 @@ def offset_cells(found: list[Factored]) -> list[str]:
     return [*(f"{point:.1f}" for point in points), " and ".join(f"{of:.2f}" for of in factors)]
 
 
-def factors_of(model: RankRLSCV, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -> np.ndarray:
+def factors_of(sure: Posterior, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -> np.ndarray:
     """Return how much wider held-out differences spread than they should, by squares and medians.
 
     Every fifth list, or row of a single list, is held out of a model with the ridge and the noise.
     """
     fold = (qid if len(np.unique(qid)) > 1 else np.random.default_rng(0).permutation(len(y))) % 5
-    ratios = []
+    ratios, model = [], sure.model
     for one in range(5):
         own = fold == one
         rest = RankRLS(model.alpha_, kernel=model.kernel, gamma=model.gamma, inputs=model.inputs)
-        rest.set_params(weighting="documents", keep_covariance=True)
-        rest.fit(X[~own], y[~own], qid=qid[~own])
+        rest.set_params(weighting="documents")
+        others = {"X": X[~own], "y": y[~own], "qid": qid[~own]}
+        of_rest = posterior(rest.fit(**others), **others)
         i, j = np.triu_indices(own.sum(), 1)
         same = qid[own][i] == qid[own][j]
         i, j = i[same], j[same]
-        unit = model.posterior_.noise / rest.posterior_.noise
-        squares = unit * rest.std_of_differences(X[own][i], X[own][j]) ** 2
+        unit = sure.noise / of_rest.noise
+        squares = unit * of_rest.std_of_differences(X[own][i], X[own][j]) ** 2
         left = y[own] - rest.predict(X[own])
-        deviations = np.sqrt(squares + 2 * model.posterior_.label_noise)
+        deviations = np.sqrt(squares + 2 * sure.label_noise)
         ratios.append((left[i] - left[j]) / deviations)
     found = np.concatenate(ratios)
     return np.array([np.sqrt(np.mean(found**2)), np.median(np.abs(found)) / norm.ppf(0.75)])
@@ -272,17 +272,18 @@ def off_of_made(kind: str, lists: str, seed: int) -> list[Factored]:
     if kind == "wrong kernel":
         search.set_params(gamma=0.5)
     train = data.qid < 30
-    search.fit(data.X[train], y[train], qid=qid[train])
-    factors = factors_of(search, data.X[train], y[train], qid[train])
+    told = {"X": data.X[train], "y": y[train], "qid": qid[train]}
+    sure = posterior(search.fit(**told), **told)
+    factors = factors_of(sure, data.X[train], y[train], qid[train])
     X, truth, y = data.X[~train], data.truth[~train], y[~train]
     i, j = pairs_of(len(X), rng)
     own = 12 * (i // 12) + (i + 1 + j % 11) % 12
     f = search.predict(X)
     of_truth = factored(
-        truth[i] - truth[j] - f[i] + f[j], search.std_of_differences(X[i], X[j]), factors
+        truth[i] - truth[j] - f[i] + f[j], sure.std_of_differences(X[i], X[j]), factors
     )
-    squares = search.std_of_differences(X[i], X[own]) ** 2
-    deviations = np.sqrt(squares + 2 * search.posterior_.label_noise)
+    squares = sure.std_of_differences(X[i], X[own]) ** 2
+    deviations = np.sqrt(squares + 2 * sure.label_noise)
     of_labels = factored(y[i] - y[own] - f[i] + f[own], deviations, factors)
     return [(of_truth, factors), (of_labels, factors)]
 
@@ -296,13 +297,13 @@ def off_of_assay(name: str, kernel: str, options: Options) -> list[Factored]:
     for seed in range(options.seeds):
         rng = np.random.default_rng(seed)
         train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
-        search = RankRLSCV(kernel=kernel, weighting="documents", keep_covariance=True)
+        search = RankRLSCV(kernel=kernel, weighting="documents")
         search.set_params(inputs="standard", scoring="pairwise_squared_error")
-        search.fit(X[train], y[train])
-        factors = factors_of(search, X[train], y[train], np.zeros(len(train), int))
+        sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
+        factors = factors_of(sure, X[train], y[train], np.zeros(len(train), int))
         i, j = (test[part] for part in pairs_of(len(test), rng))
-        squares = search.std_of_differences(X[i], X[j]) ** 2
-        deviations = np.sqrt(squares + 2 * search.posterior_.label_noise)
+        squares = sure.std_of_differences(X[i], X[j]) ** 2
+        deviations = np.sqrt(squares + 2 * sure.label_noise)
         f = search.predict(X)
         found.append((factored(y[i] - y[j] - f[i] + f[j], deviations, factors), factors))
     return found

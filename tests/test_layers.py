@@ -28,6 +28,7 @@ FLOORS = (
     "model_selection",
     "solvers",
     "rankers",
+    "certainty",
     PUBLIC,
     "export",
     "plots",

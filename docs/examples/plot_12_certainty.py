@@ -9,19 +9,20 @@ rows to measure are those that may be best.
 import numpy as np
 from matplotlib import pyplot as plt
 
-from pairgram import Preferences, RankRLS, RankRLSCV, plots, propose
+from pairgram import Preferences, RankRLS, RankRLSCV, plots, posterior, propose
 
 rng = np.random.default_rng(1)
 measured = np.concatenate([rng.uniform(0, 4, 14), rng.uniform(7, 8, 4)])
 activity = np.sin(measured) + 0.3 * measured + 0.2 * rng.normal(size=18)
 
-model = RankRLSCV(kernel="rbf", gamma=[0.1, 0.3, 1.0], scoring="evidence", keep_covariance=True)
+model = RankRLSCV(kernel="rbf", gamma=[0.1, 0.3, 1.0], scoring="evidence")
 model.fit(measured[:, None], activity)
+sure = posterior(model, measured[:, None], activity)
 
 pool = np.linspace(0, 10, 201)
-scores, deviations = model.predict(pool[:, None], return_std=True, reference="training")
-scores -= model.predict(measured[:, None]).mean()
-chosen = propose(model, pool[:, None], 4)
+deviations = sure.std(pool[:, None], reference="training")
+scores = model.predict(pool[:, None]) - model.predict(measured[:, None]).mean()
+chosen = propose(sure, pool[:, None], 4)
 
 plt.figure(figsize=(6.4, 3.6), layout="constrained")
 low, high = scores - 1.96 * deviations, scores + 1.96 * deviations
@@ -45,5 +46,6 @@ right = (left + rng.integers(1, 10, 600)) % 10
 left_wins = rng.random(600) < 1 / (1 + np.exp(strength[right] - strength[left]))
 winner, loser = np.where(left_wins, left, right), np.where(left_wins, right, left)
 
-arena = RankRLS(1.0, keep_covariance=True).fit(np.eye(10), Preferences(winner, loser))
+votes = Preferences(winner, loser)
+arena = posterior(RankRLS(1.0).fit(np.eye(10), votes), np.eye(10), votes)
 plots.ranks(arena.rank_ranges(np.eye(10)), names)

@@ -12,6 +12,7 @@ Train:
     RankSVM, RankSVMCV                        squared hinge loss on pairs
     fit_many, BatchFit                        a model for each of many data sets
     recommend                                 the best items for every user
+    posterior, Posterior                      how sure the scores of a model are
     propose                                   which rows to measure next
     fuse                                      one result list of several: RRF, CombSUM, learnt
     save_model, load_model                    files of models, and of pipelines that end in one
@@ -76,6 +77,9 @@ _NAMES = {
     "clicks.clicked": ("Clicks",),
     "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
+    "certainty.fits": ("posterior",),
+    "certainty.posterior": ("Posterior",),
+    "certainty.propose": ("propose",),
     "datasets": (
         "dump_letor",
         "load_letor",
@@ -105,7 +109,6 @@ _NAMES = {
     "rankers.load": ("load_model", "save_model"),
     "rankers.rank_rls": ("RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
-    "rankers.propose": ("propose",),
     "rankers.recommend": ("recommend",),
     "rankers.base": ("row_scorer",),
     "rankers.scores": ("predict",),

@@ -3,6 +3,9 @@
 from pairgram import datasets as datasets, export as export, metrics as metrics, plots as plots
 from pairgram._core import __version__ as __version__
 from pairgram._support.machine import threads as threads
+from pairgram.certainty.fits import posterior as posterior
+from pairgram.certainty.posterior import Posterior as Posterior
+from pairgram.certainty.propose import propose as propose
 from pairgram.clicks.clicked import Clicks as Clicks
 from pairgram.data.preferences import Preferences as Preferences
 from pairgram.data.queries import MissingQueryWarning as MissingQueryWarning
@@ -52,7 +55,6 @@ from pairgram.rankers.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
 from pairgram.rankers.fit_many import fit_many as fit_many
 from pairgram.rankers.fuse import fuse as fuse
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
-from pairgram.rankers.propose import propose as propose
 from pairgram.rankers.rank_rls import (
     RankRLS as RankRLS,
     RankRLSCV as RankRLSCV,

@@ -569,7 +569,6 @@ def test_inspect_a_model(model_file):
             "form": "auto",
             "gamma": None,
             "inputs": None,
-            "keep_covariance": False,
             "kernel": None,
             "l1_ratio": 0.0,
             "missing": None,

@@ -208,7 +208,7 @@ def test_estimators_do_not_count(monkeypatch):
         _core, "gram", lambda *a, **named: given.append(named["varying"]) or real(*a, **named)
     )
     X, y, qid = dominated(1.0)
-    RankRLS(keep_covariance=True).fit(X, y, qid=qid)
+    RankRLS(form="primal").fit(X, y, qid=qid)
     assert given == [None]
     Pairgram.from_rows(X, y, qid=qid)
     assert given[1].tolist() == [20, 20, 20, 20, 20]

@@ -48,7 +48,6 @@ OF_ARRAYS = {
     "Fourier": RankRLS(feature_map=RandomFourier(20, random_state=0)),
     "Nyström": RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
     "Cross": RankRLS(feature_map=Cross([0, 1], [2, 3], keep=[4])),
-    "deviations": RankRLS(keep_covariance=True),
     "prior": RankRLS(prior=RankRLS().fit(*make_ranking(20, 10, 6, random_state=1)[:2])),
     "ELMRank": ELMRank(n_nodes=8, random_state=0),
     "ELMRankCV": ELMRankCV(n_nodes=8, random_state=0),

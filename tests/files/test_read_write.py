@@ -30,7 +30,6 @@ SETTINGS = {
     "positive": False,
     "l1_ratio": 0.0,
     "n_nonzero_coefs": None,
-    "keep_covariance": False,
     "fitted": {
         "form_": "primal",
         "n_features_in_": 3,

@@ -18,6 +18,7 @@ from pairgram import (
     compare,
     make_ranking,
     plots,
+    posterior,
 )
 
 matplotlib.use("agg")
@@ -144,8 +145,8 @@ def test_axes_of_ones_own(tmp_path):
 
 
 def test_weights_have_intervals():
-    model = RankRLS(keep_covariance=True).fit(FRAME, Y, qid=QID)
-    table = model.column_weights()
+    model = RankRLS().fit(FRAME, Y, qid=QID)
+    table = posterior(model, FRAME, Y, qid=QID).column_weights()
     data = check(plots.weights(table, n_largest=5))
     for name in ("name", "weight", "deviation"):
         np.testing.assert_array_equal(data[name], table[name][:5])
@@ -158,7 +159,7 @@ def test_weights_have_intervals():
 
 def test_ranks_have_names_and_intervals():
     battles = Preferences([0] * 30 + [1] * 30 + [3] * 5, [1] * 30 + [2] * 30 + [2] * 5)
-    arena = RankRLS(keep_covariance=True).fit(np.eye(4), battles)
+    arena = posterior(RankRLS().fit(np.eye(4), battles), np.eye(4), battles)
     found = arena.rank_ranges(np.eye(4))
     names = ["a long name of a model, and longer still", "b", "c", "d"]
     plot = plots.ranks(found, names, n_first=3)

@@ -29,7 +29,7 @@ def nearness(x, z, gamma=None):
 @pytest.mark.parametrize("constant", [1e5, 1e6])
 def test_beside_scikit_learn(constant):
     X, y, qid = made()
-    model = pg.RankRLSCV([0.3, 2.0], kernel="rbf", gamma=0.2, keep_covariance=True, **TOLD)
+    model = pg.RankRLSCV([0.3, 2.0], kernel="rbf", gamma=0.2, **TOLD)
     model.fit(X, y, qid=qid)
     for alpha, evidence in zip(model.alphas_, model.scores_, strict=True):
         one = pg.RankRLS(alpha, kernel="rbf", gamma=0.2, weighting="documents").fit(X, y, qid=qid)

@@ -59,7 +59,8 @@ def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
     holes[::7, 2] = np.nan
     fitted = [model.fit(X, y, qid=qid) for model in [*MODELS, pg.RankRLS(inputs="raw+rank")]]
     fitted.append(pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean")))
-    drawn = pg.RankRLS(keep_covariance=True).fit(X, y, qid=qid).row_scorer(draw=1)
+    sure = pg.posterior(pg.RankRLS().fit(X, y, qid=qid), X, y, qid=qid)
+    drawn = sure.row_scorer(random_state=1)
     scorers = [model.row_scorer(dtype) for model in fitted for dtype in ("float64", "float32")]
     scorers = [(one, (qid,) if one.reads_lists else ()) for one in [*scorers, drawn]]
     told = pickle.dumps((X, qid, scorers))

@@ -21,7 +21,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from pairgram import Pairgram, RankRLS, load_model, row_scorer
+from pairgram import Pairgram, RankRLS, load_model, posterior, row_scorer
 
 
 def _same_bits(found: Any, wanted: Any) -> None:
@@ -57,7 +57,7 @@ def fitted_again(journey: Journey) -> Outcome:
     other = Rows(wide, np.arange(len(wide)) % 3 * 1.0, rows.query[::-1])
     frame = pandas.DataFrame(wide).add_prefix("f")
     prior = RankRLS(pairs=None).fit(frame.fillna(0.0), other.y)
-    settings = {"missing": "mean", "keep_covariance": True, "prior": prior}
+    settings = {"missing": "mean", "prior": prior}
     choices = [{}, {"inputs": "rank"}, {"pairs": None}, {name: settings[name] for name in settings}]
     changed = choices[journey.seed % 4]
     model = clone(journey.estimator)
@@ -239,36 +239,36 @@ def pipeline(journey: Journey) -> Outcome:
 
 @road(
     tuple(kind for kind in KINDS if kind.startswith("RankRLS") and kind not in OF_CLICKS),
-    refuses=(r"^keep_covariance (must|needs)", r"does not tell the kernel of two rows"),
+    refuses=(r"^a posterior needs",),
 )
 def with_certainty(journey: Journey) -> Outcome | None:
-    """A model that keeps how sure it is has the same scores, deviations, and ranks to go by."""
+    """The posterior of a model has deviations that fit each other, and ranks to go by."""
     pairs = journey.parameters.get("pairs", "with_ties")
     if pairs not in ("with_ties", None):
         return None
     # Squared distances of such rows are rounded by more than 1, so that kernels say nothing.
     if journey.parameters.get("kernel") is not None and np.ptp(journey.rows.X) > 1e7:
         return None
-    journey, X = journey.with_parameters(keep_covariance=True), journey.rows.X
-    model = journey.fit()
+    rows, model = journey.rows, journey.fit()
+    X, sure = rows.X, posterior(model, rows.X, rows.labels, **rows.fit_arguments)
     if reads_lists(model) or len(X) < 4:
         return outcome_of(journey, model)
     first, second, third = X[:-2], X[1:-1], X[2:]
     pairs = (first, second), (second, third), (first, third), (third, first)
-    of_pairs = [model.std_of_differences(*pair) for pair in pairs]
-    of_list = model.predict(X, return_std=True)[1]
+    of_pairs = [sure.std_of_differences(*pair) for pair in pairs]
+    of_list = sure.std(X)
     slack = 1e-6 * max(one.max() for one in (*of_pairs, of_list))
     np.testing.assert_allclose(of_pairs[2], of_pairs[3], atol=slack)
     assert (of_pairs[2] <= of_pairs[0] + of_pairs[1] + slack).all()
     assert (of_pairs[0] <= of_list[:-2] + of_list[1:-1] + slack).all()
-    _same_bits(pickle.loads(pickle.dumps(model)).predict(X, return_std=True)[1], of_list)
-    ranges = model.rank_ranges(X)
+    _same_bits(pickle.loads(pickle.dumps(sure)).std(X), of_list)
+    ranges = sure.rank_ranges(X)
     _same_bits(ranges["deviation"], of_list[ranges["row"]])
     _same_bits(np.sort(ranges["row"]), np.arange(len(X)))
     scores = model.predict(X)
     if np.ptp(scores) <= 1e-6 * np.abs(scores).max():  # what rows have in common hides their order
         return outcome_of(journey, model)
-    above = np.array([model.probability_above(X, np.tile(x, (len(X), 1))) for x in X])
+    above = np.array([sure.probability_above(X, np.tile(x, (len(X), 1))) for x in X])
     surely, maybe = above > 0.95 + 1e-6, above > 0.95 - 1e-6
     for row, best, worst in zip(ranges["row"], ranges["best"], ranges["worst"], strict=True):
         assert 1 + surely[row].sum() <= best <= 1 + maybe[row].sum()

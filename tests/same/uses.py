@@ -466,16 +466,25 @@ def _precomputed(make: str, named: dict[str, Any], folder: Path) -> Any:
 def _certainty(named: dict[str, Any], folder: Path) -> Any:
     rows = rows_of("tall")
     make = pg.RankRLSCV if "scoring" in named else pg.RankRLS
-    model = make(weighting="documents", keep_covariance=True, **named)
-    model.fit(rows.X, rows.y, qid=rows.query)
+    model = make(weighting="documents", **named).fit(rows.X, rows.y, qid=rows.query)
+    if hasattr(pg, "posterior"):
+        sure = pg.posterior(model, rows.X, rows.y, qid=rows.query)
+        std = sure.std
+    else:  # as in 0.3
+        sure = make(weighting="documents", keep_covariance=True, **named)
+        sure.fit(rows.X, rows.y, qid=rows.query)
+
+        def std(X: Any, **told: Any) -> Any:
+            return sure.predict(X, return_std=True, **told)[1]
+
     return {
         "model": of_model(model, rows.new),
-        "of lists": model.predict(rows.new, return_std=True)[1],
-        "of training": model.predict(rows.new, return_std=True, reference="training")[1],
-        "above": model.probability_above(rows.new[1:], rows.new[:-1]),
-        "ranges": model.rank_ranges(rows.new, level=0.8),
+        "of lists": std(rows.new),
+        "of training": std(rows.new, reference="training"),
+        "above": sure.probability_above(rows.new[1:], rows.new[:-1]),
+        "ranges": sure.rank_ranges(rows.new, level=0.8),
         "proposed": [
-            pg.propose(model, rows.new, 3, strategy=strategy, random_state=0)
+            pg.propose(sure, rows.new, 3, strategy=strategy, random_state=0)
             for strategy in ("variance", "thompson")
         ],
     }

@@ -44,8 +44,7 @@ FusionName = Literal[
     "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
 ]
 # What standard deviations of scores are relative to, and how rows to measure are chosen.
-Reference = Literal["list", "training"]
-Strategy = Literal["upper", "thompson", "variance", "order"]
+
 Convention = Literal["default", "letor", "trec", "lightgbm"]
 
 # These kernels mix all columns in one number.
@@ -241,7 +240,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         many=True,
     ),
     "scale": Parameter(FLAG, "--scale", "Scale features before the ridge.", default=False),
-    "keep_covariance": Parameter(FLAG),
     "inputs": Parameter(
         optional(choice(*words(InputsName))),
         "--inputs NAME",

@@ -68,6 +68,7 @@ def _check_of_arguments(method: Callable[..., Any]) -> Callable[..., None]:
 
 # What to do in place of keywords that fits of rankers take elsewhere, or took in earlier versions.
 ELSEWHERE = {
+    "return_std": "take posterior(model, X, y).std(X)",
     "offset": "add the offsets of the rows to the scores, model.predict(X) + offset",
     "propensity": "give y=Clicks(clicked, propensity)",
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",

@@ -25,7 +25,6 @@ TYPES = {
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "solvers.pair_sums": ("Mean", "PairSums"),
     "solvers.pairgram": ("Pairgram",),
-    "solvers.posterior": ("Posterior",),
     "solvers.ridge_path": ("ColumnSums",),
 }
 

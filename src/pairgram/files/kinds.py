@@ -136,35 +136,15 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     known = {name for name in ("variances", "covariances") if name in arrays}
     require(len(known) != 1, "variances and covariances must be there together")
     require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
-    told = "posterior" in fitted
-    require(told == ("posterior_root" in arrays), "posterior needs posterior_root, and only then")
-    list_weight = fitted["posterior"].get("list_weight", 1.0) if told else 1.0
-    require(list_weight > 0, "list_weight must be > 0")
-    if told:
-        root, shares = arrays["posterior_root"], "posterior_shares" in arrays
-        require(not np.tril(root, -1).any(), "posterior_root must be upper triangular")
-        whole = not shares or ("posterior_mean" in arrays and fitted["posterior"]["prior"] > 0)
-        require(whole, "posterior_shares needs posterior_mean and a prior > 0")
-        is_linear = settings.get("kernel") in (None, "linear")
-        require(shares or is_linear, "posterior_shares is missing, which a kernel needs")
     n_filled = sizes.get("filled", features)
     require(
         n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
     )
 
 
-OF_POSTERIOR = {
-    "noise": AT_LEAST_0,
-    "prior": AT_LEAST_0,
-    "label_noise": optional(AT_LEAST_0),
-    "list_weight?": AT_LEAST_0,
-    "kind": choice("exact", "approximate"),
-}
-
-
-def _kind(settings: Record, more: Mapping[str, Array] = {}) -> Kind:
+def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
-    arrays = {**more, "coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
+    arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
     arrays["fill_values?"] = Array(FLOAT64, ("filled",))
     return Kind({**settings, **stored("inputs", "missing")}, arrays, _model)
 
@@ -174,14 +154,6 @@ MODELS: Mapping[str, Kind] = {
         {
             **RIDGE_OR_KERNEL,
             **stored(*OF_PAIRS, "alpha", "scale", "positive", "l1_ratio", "n_nonzero_coefs"),
-            **stored("keep_covariance"),
-            "prior?": OF_PRIOR,
-            "fitted": {**IN_A_FORM, "posterior?": OF_POSTERIOR},
-        },
-        {
-            "posterior_root?": Array(FLOAT64, ("n_dimensions", "outputs")),
-            "posterior_mean?": Array(FLOAT64, ("outputs",)),
-            "posterior_shares?": Array(FLOAT64, ("outputs",)),
         },
     ),
     "PointwiseELM": _kind(OF_MACHINE),
@@ -338,6 +310,11 @@ PIPELINES: Mapping[str, Kind] = {
 }
 
 
+# Kinds of files that others add, when they are imported.
+
+OTHERS: dict[str, Kind] = {}
+
+
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     """Raise a ValueError unless the contents of a file are those of its kind.
 
@@ -348,7 +325,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     settings : what JSON can hold
         Settings with the key "feature_map", which is None or the record of a map.
     """
-    table = {**MODELS, **STATISTICS, **BATCHES, **PIPELINES}.get(kind)
+    table = {**MODELS, **STATISTICS, **BATCHES, **PIPELINES, **OTHERS}.get(kind)
     if table is None:
         raise ValueError(f"holds {brief(kind)}, which this version does not know")
     require(
@@ -360,7 +337,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     if "prior" in own:
         _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
         arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
-    if kind in BATCHES or kind in PIPELINES:
+    if "model" in table.settings:
         require(settings["feature_map"] is None, f"feature_map must be None for a {kind}")
         arrays = _check_parts(arrays, settings)
     feature_map, wanted = settings["feature_map"], dict(table.arrays)

@@ -74,7 +74,7 @@ def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
 
     Parameters
     ----------
-    table : what ``model.column_weights()`` returned, for a model with ``keep_covariance``
+    table : what ``posterior(model, X, y).column_weights()`` returned
     ax : matplotlib.axes.Axes, or None for new axes
     n_largest : int ≥ 1, default=20
         How many columns are drawn.
@@ -112,7 +112,7 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
 
     Parameters
     ----------
-    table : what ``model.rank_ranges(X)`` returned, for one list
+    table : what ``posterior(model, X, y).rank_ranges(X)`` returned, for one list
         Or the rows of one list of it, whose numbers stay those of the whole X.
     names : sequence of str, or None, default=None
         The name of each row of X. None takes the numbers of the rows.
@@ -176,8 +176,7 @@ def _columns_of(
     for name in names:
         if not hasattr(table, "keys") or name not in table:
             raise ValueError(
-                f"table must be what model.{method} returned, of a model that was fitted with "
-                f"keep_covariance; it has no {name!r}"
+                f"table must be what {method} of a posterior returned; it has no {name!r}"
             )
     return {name: np.asarray(table[name])[:n_first] for name in names}
 

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -34,7 +34,6 @@ from pairgram.features.pipelines import PipelineScorer, knows_text
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate, get_metric
-from pairgram.rankers.certainty import deviations_of, drawn_weights
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
@@ -46,7 +45,6 @@ from pairgram.rankers.scores import (
     Scorer,
     column_weights_of,
     contributions_of,
-    in_memory,
     lists_of,
     names_of,
     rows_to_score,
@@ -57,10 +55,9 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
-    from pairgram._support.parameters import Missing, Reference
-    from pairgram._support.types import Matrix, RandomState, RowsLike
+    from pairgram._support.parameters import Missing
+    from pairgram._support.types import Matrix, RowsLike
     from pairgram.rankers.validation import Validation
-    from pairgram.solvers.posterior import Posterior
 
 # What searches choose, besides the inputs.
 CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
@@ -102,7 +99,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     fill_values_: Vector | None = None
     uses_qid_: bool
     prior_: Any = None
-    posterior_: Posterior | None = None
     feature_map: Any
     inputs: Any = None
     missing: Missing | None = None
@@ -274,8 +270,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         X: RowsLike,
         *,
         qid: ArrayLike | None = None,
-        return_std: bool = False,
-        reference: Reference = "list",
     ) -> Any:
         """Return the scores by which rows are ranked, highest first.
 
@@ -293,18 +287,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             Query ids, which only `inputs` within lists look at: "rank", "raw+rank",
             "list-standard" and "runs". The rows of a query are then a list, and the score of a row
             depends on the others of its list. None means that all rows are one list.
-        return_std : bool, default=False
-            Whether to return the standard deviations of the scores too. The model needs
-            ``keep_covariance``, and the rows of a table are read into memory. Only differences of
-            scores mean something, so these are deviations of ``f − reference``. See the notes.
-        reference : {"list", "training"}, default="list"
-            What deviations are relative to: the mean score of the list of a row, which are the rows
-            with its `qid`, or else all rows of the call; or the mean score of the training rows.
-            With "list" they depend on the other rows of the call, and that of a row alone is 0.
 
         Returns
         -------
-        ndarray of shape (n_rows,), or a pair of such with ``return_std=True``
+        ndarray of shape (n_rows,)
             float32 for float32 X, otherwise float64. A frame of any package is float32 if a
             float32 holds what each column holds, and one column is float32.
 
@@ -328,19 +314,11 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         and for CSR matrices; the scores of an array and of a CSR matrix differ by rounding errors.
         It may not hold if features come from callables or from transformers of other packages.
 
-        Deviations are those of `std_of_differences`. They take ``n_rows · n_features²`` flops, with
-        a kernel ``n_rows · n_support²`` and the kernel values of rows with those of their list.
-
         The preparations for a map of this package are kept for the next call, if its arrays take at
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
         table = as_table(X, qid=qid)
-        if return_std:
-            check_is_fitted(self)
-            model, X, qid = in_memory(self, X, qid)
-            deviations = deviations_of(model, X, qid, reference)
-            return model.predict(X, qid=qid), deviations
         if table is not None:
             return scores_of_table(self, table)
         rows = self._rows_to_score(X)
@@ -472,10 +450,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             - ``importance``: ``|weight| × spread``, which does not depend on the column's unit;
             - ``share``: the share of the variance of the score within queries. It is the
               covariance of weight × value and the score, divided by the variance of the score.
-              Shares add up to 1. They can be negative, and are 0 if the score does not vary;
-            - ``deviation`` and ``ratio``, if the model has ``keep_covariance``: the posterior
-              standard deviation of the weight, and weight / deviation. This is no test: the ridge
-              shrinks weights towards 0, and the deviation does not include this bias.
+              Shares add up to 1. They can be negative, and are 0 if the score does not vary.
 
         Raises
         ------
@@ -528,9 +503,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """
         return PipelineScorer(pipeline) if has_text or knows_text(pipeline) else None
 
-    def row_scorer(
-        self, dtype: DTypeLike = np.float64, *, draw: RandomState | Literal[False] = False
-    ) -> Scorer:
+    def row_scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
         """Return a frozen function that scores rows without checking them, for serving.
 
         It takes C-contiguous rows of one type, in the thread that calls it; inputs within lists of
@@ -542,9 +515,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ----------
         dtype : float64 or float32, default=float64
             The type of the rows.
-        draw : False, int, RandomState, Generator or None, default=False
-            If not False, the scorer has one draw of `draw_weights`, made with this random state:
-            rankings by it are those of Thompson sampling.
 
         Returns
         -------
@@ -571,9 +541,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         (100,)
         """
         check_is_fitted(self)
-        if draw is False:
-            return Scorer(self, dtype)
-        return Scorer(self, dtype, drawn_weights(self, 1, draw)[0])
+        return Scorer(self, dtype)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a safetensors file, which holds no code.
@@ -617,9 +585,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
-        if self.posterior_ is not None:
-            of_posterior, settings["posterior"] = self.posterior_.in_file()
-            arrays |= of_posterior
         parameters = self._parameters_to_save()
         parameters |= {"feature_map": map_settings, "fitted": settings}
         parameters["inputs"] = None if self.inputs_ is None else self.inputs_.kind

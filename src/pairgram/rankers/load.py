@@ -24,7 +24,6 @@ from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
-from pairgram.solvers.posterior import Posterior
 from pairgram.solvers.ridge_path import ColumnSums
 
 Contents = dict[str, NDArray[Any]]
@@ -268,9 +267,6 @@ def restore_model(
     if "loss" in settings:
         model._loss = settings["loss"]  # that of the fit
     model.prior_, model.fill_values_ = prior, arrays.get("fill_values")
-    of_posterior = fitted.pop("posterior", None)
-    if of_posterior is not None:
-        model.posterior_ = Posterior.of_file(arrays, of_posterior)
     names = fitted.pop("feature_names_in_", None)
     if names is not None:
         names = model.feature_names_in_ = np.array(names, dtype=object)

@@ -22,10 +22,8 @@ from pairgram.model_selection.judge import (
     as_list,
     search_results,
 )
-from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.posteriors_of_fits import constrained_posterior, posterior_of_sums
 
 if TYPE_CHECKING:
     from pairgram.solvers.pairgram import Pairgram
@@ -40,7 +38,6 @@ def of_statistics(
     *,
     scale: bool,
     prior: ArrayLike | None,
-    keep_covariance: bool = False,
     **constraints: Any,
 ) -> _Ranker:
     """Return a fitted model; see `RankRLS.from_pairgram`."""
@@ -53,21 +50,10 @@ def of_statistics(
         target=pairgram.settings.target,
         scale=scale,
         prior=prior,
-        keep_covariance=keep_covariance,
         **constraints,
     )
     model.coef_ = pairgram.solve(alpha, scale=scale, prior=prior, **constraints)
     _tell_of_sums(model, total)
-    check("keep_covariance", keep_covariance)
-    if keep_covariance:
-        if Constraints.make(**constraints, names=None) is not None:
-            raise constrained_posterior()
-        model.posterior_ = posterior_of_sums(
-            total,
-            float(alpha),
-            scale=scale,
-            prior=None if prior is None else np.asarray(prior, np.float64),
-        )
     return model
 
 

@@ -23,7 +23,6 @@ from pairgram.data.pairs import Pairs, PairSettings
 from pairgram.features.kernels import KernelLike
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
-from pairgram.rankers.certainty import Certain
 from pairgram.rankers.of_statistics import of_days, of_statistics
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constrained import NO_PRIOR, Constraints
@@ -46,7 +45,7 @@ def _constraints_of(model: BaseEstimator) -> Constraints | None:
 
 
 @dataclass(eq=False, repr=False)
-class RankRLS(Certain, LinearRanker):
+class RankRLS(LinearRanker):
     """Rank by regularised least squares on pairs of rows (RankRLS), or on single rows.
 
     The model is linear in the inputs or in a feature map, or it uses a kernel.
@@ -109,11 +108,6 @@ class RankRLS(Certain, LinearRanker):
     n_nonzero_coefs : int ≥ 1 or None, default=None
         If given, at most this many weights are not 0. Columns are added one by one, always the one
         that lowers the objective most if all weights are fitted anew.
-    keep_covariance : bool, default=False
-        Whether to keep the posterior covariance of the weights, which `posterior_` then holds, for
-        ``predict(return_std=True)``, `std_of_differences`, `probability_above`, `rank_ranges` and
-        `draw_weights`. It takes n_features² numbers, or n_support² with a kernel, in memory and in
-        a model file. See the notes.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         A model to start from, in place of the model 0: the ridge is on the difference from it. It
         is a single model, not a probability distribution. See the notes. It may be
@@ -195,14 +189,11 @@ class RankRLS(Certain, LinearRanker):
     prior_ : fitted model or None
         The model of `prior` if `predict` adds its scores. Weights of the same features are part of
         `coef_` instead.
-    posterior_ : object or None
-        With `keep_covariance`: ``posterior_.noise`` is σ², ``posterior_.label_noise`` the variance
-        of a label of weight 1 (None if it differs from list to list), and ``posterior_.kind``
-        "exact" or "approximate".
 
     See Also
     --------
     RankRLSCV : Chooses alpha, and other settings on request, by exact leave-query-out.
+    posterior : How sure the scores are.
 
     Notes
     -----
@@ -224,15 +215,6 @@ class RankRLS(Certain, LinearRanker):
     w₀. With ``scale=True`` the ridge is on the scaled difference. A fitted linear model with the
     same columns and features counts as its weights. The scores of any other model are added by
     `predict`, and a file can hold it if it is a ranker of this package.
-
-    `keep_covariance` treats the labels of a list as its scores, plus a constant, plus noise. The
-    variance of a difference of scores is then ``σ² (x_i − x_j)ᵀ (G + alpha I)⁻¹ (x_i − x_j)``. σ²
-    comes from the residuals of held-out lists, or from the restricted likelihood if there is a
-    single list, or a table. It needs alpha > 0 and ``pairs="with_ties"`` or None, or comparisons.
-    It is "exact" if labels have the same weight in all lists, as with ``weighting="documents"``,
-    with lists of one size, or for comparisons, and "approximate" otherwise. A row or comparison of
-    weight 2 is then one of half the noise, and not the same twice. Constraints of weights and
-    conjugate gradients exclude it.
 
     The primal form costs n · n_features² + n_features³ flops and O(n_features²) memory besides X.
     Pairs are never listed. The dual form costs n² · n_features + n³ flops and 8 n² bytes, or 24 n²
@@ -298,7 +280,6 @@ class RankRLS(Certain, LinearRanker):
     positive: bool | Sequence[Any] | NDArray[Any] = False
     l1_ratio: float = 0.0
     n_nonzero_coefs: int | None = None
-    keep_covariance: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     missing: Missing | None = None
@@ -323,7 +304,6 @@ class RankRLS(Certain, LinearRanker):
         l1_ratio: float = 0.0,
         n_nonzero_coefs: int | None = None,
         prior: ArrayLike | None = None,
-        keep_covariance: bool = False,
     ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
 
@@ -337,8 +317,6 @@ class RankRLS(Certain, LinearRanker):
             As for the class.
         prior : array-like of shape (n_features,) or None
             As in `Pairgram.solve`.
-        keep_covariance : bool, default=False
-            As for the class.
 
         Raises
         ------
@@ -357,13 +335,13 @@ class RankRLS(Certain, LinearRanker):
         >>> bool(abs(model.coef_ - RankRLS(10.0).fit(X, y, qid=qid).coef_).max() < 1e-12)
         True
         """
-        told: dict[str, Any] = {"scale": scale, "prior": prior, "keep_covariance": keep_covariance}
+        told: dict[str, Any] = {"scale": scale, "prior": prior}
         told |= {"positive": positive, "l1_ratio": l1_ratio, "n_nonzero_coefs": n_nonzero_coefs}
         return of_statistics(cls, pairgram, alpha, **told)
 
 
 @dataclass(eq=False, repr=False)
-class RankRLSCV(Certain, LinearSearch):
+class RankRLSCV(LinearSearch):
     """RankRLS that chooses alpha, and other settings on request, by scores of held-out rows.
 
     Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
@@ -442,7 +420,7 @@ class RankRLSCV(Certain, LinearSearch):
         a whole number, or 64 or more, or if the rows of a single query are held out one by one or
         in pairs.
         For comparisons it is "accuracy" (the default) or "squared_error"; see `evaluate`.
-    keep_covariance, prior : as in `RankRLS`
+    prior : as in `RankRLS`
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
     missing : {"zero", "mean", "median"} or None, default=None
@@ -504,8 +482,6 @@ class RankRLSCV(Certain, LinearSearch):
         The metric that judged the held-out scores. With "evidence" it has this name.
     form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_ :
         As in `RankRLS`.
-    posterior_ : object or None
-        As in `RankRLS`, for the chosen settings. It ignores that they were chosen by the data.
 
     Notes
     -----
@@ -626,7 +602,6 @@ class RankRLSCV(Certain, LinearSearch):
     positive: bool | Sequence[Any] | NDArray[Any] = False
     l1_ratio: float = 0.0
     n_nonzero_coefs: int | None = None
-    keep_covariance: bool = False
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None

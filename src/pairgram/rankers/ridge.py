@@ -15,7 +15,7 @@ import scipy.sparse
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Vector, verbatim
-from pairgram._support.parameters import KERNEL_PARAMETERS, Form, check
+from pairgram._support.parameters import KERNEL_PARAMETERS, Form
 from pairgram._support.row_warnings import (
     warn_of_equal_labels,
     warn_of_narrow_columns,
@@ -25,7 +25,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import PairSettings, no_pairs
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
-from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
+from pairgram.features.kernels import KernelLike, kernel_of
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.comparison_judge import (
@@ -93,8 +93,6 @@ from pairgram.solvers.path_judges import (
     PathTies,
     is_cheap,
 )
-from pairgram.solvers.posterior import Posterior
-from pairgram.solvers.posteriors_of_fits import posterior_of
 from pairgram.solvers.ridge_path import (
     DEFAULT_POWERS,
     LARGEST_GRADED,
@@ -197,8 +195,6 @@ class RidgeSpec(LeastSquares):
     form : {"auto", "primal", "dual"}
     constraints : Constraints or None
         What the weights must be like.
-    covariance : bool
-        Whether the model keeps how sure its scores are.
     """
 
     alphas: Vector | None
@@ -206,7 +202,6 @@ class RidgeSpec(LeastSquares):
     gammas: tuple[float | None, ...] = (None,)
     form: Form = "auto"
     constraints: Constraints | None = None
-    covariance: bool = False
 
     def of_preferences(self, preferences: Preferences, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
@@ -217,7 +212,7 @@ class RidgeSpec(LeastSquares):
     @property
     def takes_sets(self) -> bool:
         """Whether compiled code can solve sets of rows, of which the feature map reads none."""
-        free = self.constraints is None and not self.covariance and self.form == "auto"
+        free = self.constraints is None and self.form == "auto"
         one = len(self.settings) == len(self.gammas) == 1 and self.scales == (False,)
         return self.rows.takes_sets and free and one and self._holds_out
 
@@ -312,16 +307,13 @@ class RidgeSpec(LeastSquares):
             coef, kept = known
             return kept | self._kept(data, prior, {"coef_": coef})
         coordinates = self._coordinates(data)
-        if self.covariance:
-            coordinates = coordinates.keeping_statistics()
         coordinates.warn_of_time(1)
         coef, sums, form = coordinates.solve(settings, alphas[0], scale=scale)
         compares = data.preferences is not None and form == "dual"
         if coordinates.form == "dual" or compares:
             self._warn_of_narrow_columns(data, None)
-        posterior = self._posterior(data, (coordinates, settings, float(alphas[0]), scale), coef)
         kept = {"form_": form, "_column_sums": sums}
-        return kept | self._kept(data, prior, {"coef_": coef}, posterior)
+        return kept | self._kept(data, prior, {"coef_": coef})
 
     def _solved_as_set(
         self, data: RankingData, settings: PairSettings, alpha: float
@@ -351,21 +343,6 @@ class RidgeSpec(LeastSquares):
         if kept and alpha < SHRUNK * squares[squares > 0].min(initial=np.inf):
             return
         warn_of_narrow_columns(squares, data.names if data.feature_map is None else None)
-
-    def _posterior(
-        self,
-        data: RankingData | None,
-        solved: tuple[Coordinates, PairSettings, float, bool],
-        coef: Vector,
-    ) -> Posterior | None:
-        """Return how sure the scores of a model are, if it is to keep that.
-
-        It is solved in coordinates, with pair settings, an alpha and a scale; without `data` these
-        have statistics alone.
-        """
-        if not self.covariance:
-            return None
-        return posterior_of(data, *solved, coef=coef, kernel=self.rows.kernel is not None)
 
     def _coordinates(
         self, data: RankingData, *, validates: bool = False, iterate: bool | None = None
@@ -426,11 +403,7 @@ class RidgeSpec(LeastSquares):
         return Work(n_alphas, 1 + n_splits, path=True, exact=exact)
 
     def _kept(
-        self,
-        data: RankingData,
-        prior: Prior | None,
-        models: dict[str, Vector],
-        posterior: Posterior | None = None,
+        self, data: RankingData, prior: Prior | None, models: dict[str, Vector]
     ) -> dict[str, Any]:
         """Return the attributes for fitted models and the maps of their rows, by name.
 
@@ -447,13 +420,9 @@ class RidgeSpec(LeastSquares):
                 [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()],
                 axis=0,
             )
-            if posterior is not None:
-                used |= posterior.used
             if used.any() and not used.all():
                 feature_map = with_support(feature_map, np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
-                posterior = None if posterior is None else posterior.of_columns(used)
-        kept["posterior_"] = posterior
         return kept | {"inputs_": inputs, "feature_map_": feature_map, **models}
 
     def _searched(
@@ -532,14 +501,14 @@ class RidgeSpec(LeastSquares):
         return form, known and form == "primal"
 
     def _require_evidence(self, validates: bool, has_groups: bool) -> None:
-        """Raise a ValueError if the evidence is to choose, and cannot. The noise takes groups."""
+        """Raise a ValueError if the evidence is to choose, and cannot."""
         if self.search is not None and self.search.by_evidence:
             self.search.require_evidence(
                 self.settings,
                 self.alphas,
                 constrained=self.constraints is not None,
                 validates=validates,
-                has_groups=has_groups and not self.covariance,
+                has_groups=has_groups,
             )
 
     @property
@@ -657,12 +626,8 @@ class RidgeSpec(LeastSquares):
         candidates: Sequence[_Candidate],
         metric: Metric | ComparisonMetric | Criterion,
         prior: Prior | None,
-        of_sums: bool = False,
     ) -> dict[str, Any]:
-        """Return the attributes of the best candidate, with its ridges in the caller's order.
-
-        `of_sums` says that there are statistics alone, and no rows.
-        """
+        """Return the attributes of the best candidate, with its ridges in the caller's order."""
         search = self.search
         assert search is not None
         judged = join_judged([c.judged for c in candidates])
@@ -681,13 +646,10 @@ class RidgeSpec(LeastSquares):
         else:
             path = chosen.coordinates.coefs(chosen.solved[order])
             models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
-        solved_in = chosen.coordinates, chosen.settings, float(chosen.alphas[at]), chosen.scale
-        given = None if of_sums else chosen.data
         sums = chosen.known_sums(models["coef_"])
         decomposes = self.constraints is None or self.alphas is None
         if decomposes and not chosen.scale and not chosen.coordinates.iterate:
             self._warn_of_narrow_columns(chosen.data, sums, float(chosen.alphas[at]))
-        posterior = self._posterior(given, solved_in, models["coef_"])
         fitted = {
             "scoring_": metric,
             "scores_": chosen.judged.means[order],
@@ -698,7 +660,7 @@ class RidgeSpec(LeastSquares):
             "_column_sums": sums,
             **chosen.judged.stored,
             "coef_path_": None,
-            **self._kept(chosen.data, prior, models, posterior),
+            **self._kept(chosen.data, prior, models),
         }
         if search.Cs is None:
             columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
@@ -744,9 +706,7 @@ class RidgeSpec(LeastSquares):
         first = replace(pairs[0][1], work=work)
         first.warn_of_time(len(own) * n_settings, table.survey().n_rows)
         folds = None if judge is None else judge.folds
-        # The noise needs the number of rows that count.
-        counts = any(self.scales) or self.covariance
-        totals = statistics_of(table, own, self.settings, counts, folds)
+        totals = statistics_of(table, own, self.settings, any(self.scales), folds)
         patterns = [reader.pattern for reader in readers]
         if judge is None:
             fitted = self._solved_table(rows, totals, patterns[0], pairs[0][1])
@@ -768,9 +728,7 @@ class RidgeSpec(LeastSquares):
         total = totals[0, settings, 0].with_pairs(settings)
         coordinates = replace(coordinates, _known={settings: total})
         coef, sums, _ = coordinates.solve(settings, self.alphas[0], scale=scale)
-        solved_in = coordinates, settings, float(self.alphas[0]), scale
-        posterior = self._posterior(None, solved_in, coef)
-        kept = self._kept(pattern, rows.prior, {"coef_": coef}, posterior)
+        kept = self._kept(pattern, rows.prior, {"coef_": coef})
         return {"form_": "primal", "_column_sums": sums} | kept
 
     def _searched_table(
@@ -806,7 +764,7 @@ class RidgeSpec(LeastSquares):
             )
             for (number, settings, scale, path), one in zip(paths, judged, strict=True)
         ]
-        return self._chosen(candidates, judge.metric, rows.prior, of_sums=True)
+        return self._chosen(candidates, judge.metric, rows.prior)
 
     def _table_work(self, judge: TableJudge | None) -> Work:
         """Return what is solved of a table for every combination of settings."""
@@ -879,9 +837,8 @@ def ridge_spec(
         Further attributes of `RidgeSpec`.
     """
     rows = _rows_of(model, feature_map, [model.inputs], [model.gamma], takes_path=False)
-    kept = _covariance_of(model)
     alphas = np.array([float(alpha)])
-    return RidgeSpec(rows, (settings,), alphas, form=model.form, covariance=kept, **others)
+    return RidgeSpec(rows, (settings,), alphas, form=model.form, **others)
 
 
 def search_spec(
@@ -916,30 +873,15 @@ def search_spec(
             raise ValueError(f"give kernel or feature_map, not both: got kernel={model.kernel!r}")
         no_columns = rows.no_columns or "a list of feature maps"
         rows = replace(rows, other_maps=tuple(maps[1:]), no_columns=no_columns)
-    kept = _covariance_of(model)
     return RidgeSpec(
         rows,
         tuple(settings),
         alphas,
         gammas=tuple(gammas),
         form=model.form,
-        covariance=kept,
         search=search,
         **others,
     )
-
-
-def _covariance_of(model: BaseEstimator) -> bool:
-    """Return the checked parameter `keep_covariance`; False if the model has none."""
-    kept: bool = getattr(model, "keep_covariance", False)
-    check("keep_covariance", kept)
-    if kept and is_precomputed(model.kernel):
-        raise ArgumentError(
-            "keep_covariance",
-            "must be False with kernel='precomputed', which does not tell the kernel of two rows "
-            "that are scored: name the kernel",
-        )
-    return kept
 
 
 def _rows_of(

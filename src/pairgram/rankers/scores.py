@@ -51,11 +51,10 @@ from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
-    from pairgram._support.parameters import Reference
     from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Transformer
 
-# The names of the columns of scores and of their standard deviations.
-SCORE, DEVIATION = "score", "deviation"
+# The name of the column of scores.
+SCORE = "score"
 # What separates columns of text.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
@@ -73,8 +72,6 @@ class Scorer:
     model : fitted ranker of this package
     dtype : float64 or float32
         The type of the rows.
-    coef : ndarray of shape (n_coefs,), or None
-        Coefficients in place of those of the model.
     """
 
     __slots__ = (
@@ -88,9 +85,7 @@ class Scorer:
         "_parts",
     )
 
-    def __init__(
-        self, model: BaseEstimator, dtype: DTypeLike = np.float64, coef: Vector | None = None
-    ) -> None:
+    def __init__(self, model: BaseEstimator, dtype: DTypeLike = np.float64) -> None:
         self._dtype = np.dtype(dtype)
         if self._dtype not in (np.float64, np.float32):
             raise ValueError(f"dtype must be float64 or float32, got {self._dtype}")
@@ -100,7 +95,7 @@ class Scorer:
                 f"the {name} adds the scores of a prior, which a scorer does not: use predict"
             )
         self._lists, feature_map = _after_lists(model)
-        coef = np.array(model.coef_ if coef is None else coef, np.float64, order="C")
+        coef = np.array(model.coef_, np.float64, order="C")
         coef.flags.writeable = False
         # All that is read of the model here and above, for a pickle.
         self._made_of = SimpleNamespace(
@@ -408,18 +403,13 @@ def _scored(model: BaseEstimator, rows: TableRows) -> tuple[AnyArray, Any]:
 
 
 def _batches(
-    model: BaseEstimator, table: Table, keep: tuple[str, ...], reference: str | None = None
+    model: BaseEstimator, table: Table, keep: tuple[str, ...]
 ) -> Iterator[tuple[Any, Any]]:
     """Return batches of scores, and of the columns that are kept.
 
-    With a reference, the scores have a second column, of their standard deviations. A model that
-    looks at lists reads the features once for all scores, and again beside these.
+    A model that looks at lists reads the features once for all scores, and again beside these.
     """
     check_is_fitted(model)
-    if reference is not None:
-        both = np.column_stack(model.predict(table, return_std=True, reference=reference))
-        table, _ = table.in_order().for_model(model)
-        return _beside(both, table.for_scores(keep).each(_as_kept))
     if not reads_lists(model):
         table, model = table.in_order().for_model(model)
         return table.for_scores(keep).each(partial(_scored, model))
@@ -478,8 +468,6 @@ def predict(
     *,
     output: str | os.PathLike[str] | None = None,
     keep: Sequence[str] | str | None = None,
-    return_std: bool = False,
-    reference: Reference = "list",
 ) -> Any:
     """Score the rows of a table that may be larger than memory.
 
@@ -500,23 +488,18 @@ def predict(
         Columns, or one column, of the table that stand before the scores. None takes the query id.
         A column of CSV and TSV files is text as it stands there, a number as well; folders such as
         ``day=1`` hold what pyarrow takes them for.
-    return_std : bool, default=False
-    reference : {"list", "training"}, default="list"
-        As in `RankRLS.predict`. With ``return_std=True`` the result has the standard deviations of
-        the scores too, and the features of the table are read into memory.
 
     Returns
     -------
     int or iterator of pyarrow.Table
         With `output`, the number of rows written. Otherwise batches of rows, in the order of the
-        table. The last column is "score", or the last two "score" and "deviation".
+        table. The last column is "score".
 
     Raises
     ------
     ValueError
-        If the table has other features than the model, or lacks a column of `keep`. If a Pipeline
-        is asked for standard deviations. If `output` is a file that the table reads, or its name
-        has another ending than these.
+        If the table has other features than the model, or lacks a column of `keep`. If `output` is
+        a file that the table reads, or its name has another ending than these.
     OSError
         If the file cannot be written. There is then no new file, and an old one is unchanged.
 
@@ -552,16 +535,9 @@ def predict(
     refuse_repeated(keep, "keep")
     names = table.names_of_columns
     require_columns(keep, names, "keep", "the table")
-    for name in keep:
-        if name in (SCORE, DEVIATION)[: 1 + return_std]:
-            raise ArgumentError("keep", f"must not name {name!r}, which is a column of the scores")
-    if return_std and hasattr(model, "steps"):
-        raise ValueError(
-            f"a {type(model).__name__} has no standard deviations of scores, as rankers have: give "
-            "its last step, and the rows that the other steps make"
-        )
-    wanted = reference if return_std else None
-    batches = _tables(_batches(model, table, tuple(keep), wanted))
+    if SCORE in keep:
+        raise ArgumentError("keep", f"must not name {SCORE!r}, which is the column of the scores")
+    batches = _tables(_batches(model, table, tuple(keep)))
     if output is None:
         return batches
     with replacing(output) as file:
@@ -612,14 +588,8 @@ def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
     import pyarrow
 
     for scores, kept in batches:
-        batch = kept
-        for name, values in zip((SCORE, DEVIATION), np.atleast_2d(scores.T), strict=False):
-            column = pyarrow.array(np.ascontiguousarray(values))
-            if batch is None:
-                batch = pyarrow.table({name: column})
-            else:
-                batch = batch.append_column(name, column)
-        yield batch
+        column = pyarrow.array(scores)
+        yield pyarrow.table({SCORE: column}) if kept is None else kept.append_column(SCORE, column)
 
 
 def input_weights(model: BaseEstimator) -> Vector | None:
@@ -680,10 +650,6 @@ def column_weights_of(
         "importance": np.abs(weights) * found.spread,
         "share": found.share(weights),
     }
-    if model.posterior_ is not None and model.feature_map_ is None:
-        table["deviation"] = model.posterior_.deviations_of_coefs()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            table["ratio"] = weights / table["deviation"]
     order = np.argsort(-table["importance"], kind="stable")
     return {name: values[order] for name, values in table.items()}
 

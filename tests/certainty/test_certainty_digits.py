@@ -5,7 +5,7 @@ import pandas as pd
 from mpmath import mp
 
 from axes import every
-from pairgram import Nystroem, Pairgram, RankRLS, RankRLSCV, scan
+from pairgram import Nystroem, Pairgram, RankRLS, RankRLSCV, posterior, scan
 from reference_process import Process, linear, rbf
 
 SIZES = {"documents": (2, 4, 3, 5), "pairs": (4, 4, 4), "queries": (4, 4, 4)}
@@ -48,24 +48,24 @@ def floats(matrix):
 def test_deviations(form, weighting):
     lists, (setting, kernel) = Lists(weighting), FORMS[form]
     process = lists.process(kernel)
-    model = RankRLS(ALPHA, weighting=weighting, keep_covariance=True, **setting)
-    model.fit(**lists.labelled)
+    model = RankRLS(ALPHA, weighting=weighting, **setting).fit(**lists.labelled)
+    found = posterior(model, **lists.labelled)
     noise = float(process.noise_of_held_out_lists)
-    np.testing.assert_allclose(model.posterior_.noise, noise, rtol=1e-8)
+    np.testing.assert_allclose(found.noise, noise, rtol=1e-8)
     new = np.random.default_rng(0).normal(size=(7, 3)) + 2.0
     C = noise * floats(process.covariance(new, new))
     mean = floats(process.mean(new))[:, 0]
-    scores, deviations = model.predict(new, return_std=True)
+    scores, deviations = model.predict(new), found.std(new)
     np.testing.assert_allclose(scores - scores.mean(), mean - mean.mean(), rtol=1e-8)
     D = np.eye(7) - 1 / 7
     np.testing.assert_allclose(deviations, np.sqrt(np.diag(D @ C @ D)), rtol=1e-8)
     a, b = [0, 1, 2], [3, 4, 5]
     expected = np.sqrt(C[a, a] + C[b, b] - 2 * C[a, b])
-    np.testing.assert_allclose(model.std_of_differences(new[a], new[b]), expected, rtol=1e-8)
+    np.testing.assert_allclose(found.std_of_differences(new[a], new[b]), expected, rtol=1e-8)
     share = lists.weight / lists.weight.sum()
     of_mean = floats(process.covariance(new, lists.X)) @ share * noise
     own = noise * (share @ floats(process.covariance(lists.X, lists.X)) @ share)
-    _, deviations = model.predict(new, return_std=True, reference="training")
+    deviations = found.std(new, reference="training")
     expected = np.sqrt(np.diag(C) - 2 * of_mean + own)
     np.testing.assert_allclose(deviations, expected, rtol=1e-8)
 
@@ -73,15 +73,16 @@ def test_deviations(form, weighting):
 def test_weights_and_their_draws():
     lists = Lists()
     process = lists.process(linear)
-    model = RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
+    model = RankRLS(ALPHA, weighting="documents").fit(**lists.labelled)
+    found = posterior(model, **lists.labelled)
     noise = float(process.noise_of_held_out_lists)
     C = noise * floats(process.covariance(np.eye(3), np.eye(3)))
-    table = model.column_weights()
+    table = found.column_weights()
     np.testing.assert_allclose(
         table["deviation"], np.sqrt(C.diagonal())[table["column"]], rtol=1e-8
     )
     # The bounds are five standard errors of 40,000 draws.
-    draws = model.draw_weights(40_000, random_state=0) - model.coef_
+    draws = found.draw(40_000, random_state=0) - model.coef_
     spread = np.sqrt(np.outer(C.diagonal(), C.diagonal()) + C**2)
     assert (np.abs(np.cov(draws.T) - C) < 5 * spread / 200).all()
     assert (np.abs(draws.mean(axis=0)) < 5 * np.sqrt(C.diagonal()) / 200).all()
@@ -91,13 +92,13 @@ def test_noise_of_statistics():
     lists = Lists()
     process = lists.process(linear)
     total = Pairgram.from_rows(**lists.labelled, weighting="documents")
-    model = RankRLS.from_pairgram(total, ALPHA, keep_covariance=True)
+    found = posterior(RankRLS.from_pairgram(total, ALPHA), total)
     noise = float(process.left / process.degrees)
-    np.testing.assert_allclose(model.posterior_.noise, noise, rtol=1e-8)
+    np.testing.assert_allclose(found.noise, noise, rtol=1e-8)
     new = np.random.default_rng(0).normal(size=(4, 3))
     C = noise * floats(process.covariance(new, new))
     expected = np.sqrt(C[0, 0] + C[1, 1] - 2 * C[0, 1])
-    np.testing.assert_allclose(model.std_of_differences(new[:1], new[1:2]), expected, rtol=1e-8)
+    np.testing.assert_allclose(found.std_of_differences(new[:1], new[1:2]), expected, rtol=1e-8)
 
 
 @every(form=FORMS, weighting=SIZES)
@@ -152,6 +153,6 @@ def test_evidence_of_weighted_rows_and_the_noise_of_a_table(tmp_path):
         frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet")
     for source in (frame, tmp_path):
         table = scan(source, label="y", qid="q", weight="w")
-        model = RankRLS(0.7, keep_covariance=True, weighting="documents").fit(table)
+        found = posterior(RankRLS(0.7, weighting="documents").fit(table), table)
         noise = float(rows.process(linear, 0.7).left) / (seen.sum() - 4)
-        np.testing.assert_allclose(model.posterior_.noise, noise, rtol=1e-8)
+        np.testing.assert_allclose(found.noise, noise, rtol=1e-8)

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import scipy.linalg.blas
 from scipy.special import ndtr
-from sklearn.utils.validation import check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import require, single_threaded_blas, thread_count
-from pairgram._support.parameters import Strategy, check_flag, check_size
+from pairgram._support.parameters import check_flag, check_size
+from pairgram.certainty.posterior import ROWS_AT_ONCE, Posterior
 from pairgram.features.base import generator
 from pairgram.features.kernel_map import kernel_among
-from pairgram.rankers.certainty import ROWS_AT_ONCE, Space, posterior_of, space_of
-from pairgram.rankers.scores import in_memory
-from pairgram.solvers.posterior import Posterior
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator, RandomState, RowsLike
+    from pairgram._support.types import Matrix, RandomState, RowsLike
 
+Strategy = Literal["upper", "thompson", "variance", "order"]
 # The upper bound of a score is so many standard deviations above it. Of ¼, ½, 1 and 2, one is best
 # or close to it on the assays of the benchmarks.
 DEVIATIONS = 1.0
@@ -34,12 +31,10 @@ DEVIATIONS = 1.0
 WINDOW = 8
 # A covariance gets this share of its largest entry on its diagonal before it is factorised.
 JITTER = 1e-10
-# Kernel values of two rows that differ by less than this share are equal but for rounding.
-ROUNDING = 1e-14
 
 
 def propose(
-    model: BaseEstimator,
+    posterior: Posterior,
     X: RowsLike,
     n: int,
     *,
@@ -51,8 +46,8 @@ def propose(
 
     Parameters
     ----------
-    model : RankRLS or RankRLSCV
-        Fitted with `keep_covariance`.
+    posterior : Posterior
+        What `pairgram.posterior` returned for a model.
     X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
         The pool to choose from. Leave out the rows that were measured, because any row of X may be
         chosen. A table is read into memory.
@@ -79,8 +74,7 @@ def propose(
     Raises
     ------
     ValueError
-        If the model does not know how sure it is, if there are fewer rows than `n`, or if a
-        parameter is not as described.
+        If there are fewer rows than `n`, or if a parameter is not as described.
     MemoryError
         If "thompson" with a kernel takes too much memory: it draws all scores together.
 
@@ -98,25 +92,28 @@ def propose(
 
     Examples
     --------
-    >>> from pairgram import RankRLS, make_ranking, propose
+    >>> from pairgram import RankRLS, make_ranking, posterior, propose
     >>> X, y, _ = make_ranking(2, 100, random_state=0)
-    >>> model = RankRLS(kernel="rbf", keep_covariance=True).fit(X[:50], y[:50])
-    >>> propose(model, X[50:], 3).shape
+    >>> model = RankRLS(kernel="rbf").fit(X[:50], y[:50])
+    >>> propose(posterior(model, X[:50], y[:50]), X[50:], 3).shape
     (3,)
     """
-    check_is_fitted(model)
+    if not isinstance(posterior, Posterior):
+        raise TypeError(
+            f"posterior must be what posterior(model, X, y) returns, got {type(posterior).__name__}"
+        )
     if strategy not in get_args(Strategy):
         known = ", ".join(map(repr, get_args(Strategy)))
         raise ArgumentError("strategy", verbatim(f"must be one of {known}, got {strategy!r}"))
     check_size("n", n)
     check_flag("batch", batch)
-    model, X, _ = in_memory(model, X)
+    model, X, _, rows = posterior._read(X)
     scores = np.asarray(model.predict(X), np.float64)
     most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2
     if n > most:
         what = "rows" if strategy != "order" else "pairs of rows"
         raise ArgumentError("n", f"must be at most {most}, the number of {what} of X, got {n}")
-    joint = _Joint(posterior_of(model), space_of(model, X, None))
+    joint = _Joint(posterior, rows)
     if strategy == "order":
         return _pairs(joint, scores, int(n), batch)
     if strategy == "thompson":
@@ -129,7 +126,7 @@ def propose(
     taken[np.argsort(-values, kind="stable")[: max(limits.now.proposed_rows, 4 * int(n))]] = True
     while True:
         some = np.flatnonzero(taken)
-        chosen, least = _one_by_one(strategy, joint.of(some), scores[some], int(n))
+        chosen, least = _one_by_one(strategy, joint.some(some), scores[some], int(n))
         more = ~taken & (values >= least)
         if not more.any():
             return some[chosen]
@@ -152,7 +149,7 @@ def _one_by_one(strategy: Strategy, joint: _Joint, scores: Vector, n: int) -> tu
         row = int(np.argmax(values))
         chosen.append(row)
         least = min(least, float(values[row]))
-        joint.learn(joint.column(row), float(joint.variances[row]), joint.noise)
+        joint.learn(joint.column(row), float(joint.variances[row]))
     return np.array(chosen, np.int64), least
 
 
@@ -162,110 +159,74 @@ class _Joint:
     Parameters
     ----------
     posterior : Posterior
-    space : Space
-        The rows of the pool.
+    rows : matrix of shape (n_rows, n_columns)
+        Those of the pool, as the map of the model takes them.
 
     Attributes
     ----------
     variances : ndarray of shape (n_rows,)
         Those of the scores relative to the mean of the training rows.
-    noise : float
-        The variance of a label of weight 1; its mean where it differs from list to list.
     """
 
-    def __init__(self, posterior: Posterior, space: Space) -> None:
-        self.posterior, self.space = posterior, space
-        known = posterior.label_noise
-        self.noise = posterior.noise / posterior.list_weight if known is None else known
-        self.has_kernel = posterior.shares is not None
-        n_rows = space.rows.shape[0]
+    def __init__(self, posterior: Posterior, rows: Matrix) -> None:
+        self.posterior, self.rows = posterior, rows
+        n_rows, shares, squares = rows.shape[0], posterior.shares, np.zeros(1)
         width = posterior.root.shape[1]
         what = f"the covariances of {n_rows} rows with {len(posterior.root)} dimensions"
         require(what, 8.0 * n_rows * (len(posterior.root) + width), "take fewer rows of X")
         with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
             parts = list(blocks(n_rows, ROWS_AT_ONCE))
-            H = np.concatenate([*pool.map(space.features, parts)])
+            H = np.concatenate([*pool.map(lambda part: posterior.features(rows[part]), parts)])
             mean = H.mean(axis=0) if posterior.mean is None else posterior.mean
-            self.with_mean, self.of_mean = np.zeros(n_rows), 0.0
-            if posterior.shares is not None:
-                self.with_mean = H @ posterior.shares
-                self.of_mean = float(mean @ posterior.shares)
+            # With a kernel, the products of rows with the mean, less half of that of the mean.
+            self.with_mean = np.zeros(n_rows)
+            if shares is not None:
+                self.with_mean = H @ shares - mean @ shares / 2
             H -= mean
             self.Z = np.concatenate([*pool.map(lambda part: posterior.rooted(H[part]), parts)])
-            # Without a kernel, products with a prior are those of features.
-            self.H = H if posterior.prior and not self.has_kernel else np.empty((n_rows, 0))
-            squares = np.zeros(n_rows)
-            if self.has_kernel:
-                own = np.concatenate([*pool.map(space.squares, parts)])
-                squares = own - 2 * self.with_mean + self.of_mean
-            elif posterior.prior:
-                squares = np.einsum("ij,ij->i", self.H, self.H)
+            if shares is not None:
+                own = pool.map(lambda part: posterior.products(rows[part], rows[part]), parts)
+                squares = np.concatenate([*own]) - 2 * self.with_mean
+            elif posterior.unseen:
+                squares = np.einsum("ij,ij->i", H, H)
+        self.H = H if posterior.unseen and shares is None else np.empty((n_rows, 0))
         explained = np.einsum("ij,ij->i", self.Z, self.Z)
-        self.variances = np.maximum(self._of(squares, explained), 0.0)
+        self.variances = np.maximum(posterior.of(squares, explained), 0.0)
         self._changes: list[Vector] = []
 
-    def of(self, rows: Rows) -> _Joint:
+    def some(self, rows: Rows) -> _Joint:
         """Return the covariances of some rows, before anything is learnt."""
         some = copy(self)
-        some.space = replace(self.space, rows=self.space.rows[rows])
-        for name in ("Z", "H", "with_mean", "variances"):
+        for name in ("rows", "Z", "H", "with_mean", "variances"):
             setattr(some, name, getattr(self, name)[rows])
         some._changes = []
         return some
 
-    def _of(self, products: Vector, explained: Vector) -> Vector:
-        """Return covariances of the products of rows in the two parts of the posterior."""
-        prior, noise = self.posterior.prior, self.posterior.noise
-        return noise * (prior * products - explained) if prior else noise * explained
+    def between(self, part: slice) -> Vector:
+        """Return the covariances of some scores with all, before anything is learnt."""
+        if self.posterior.shares is None:
+            products = self.H[part] @ self.H.T
+        else:
+            products = kernel_among(self.posterior.model.feature_map_, self.rows[part], self.rows)
+            products = products - self.with_mean - self.with_mean[part, None]
+        return self.posterior.of(products, self.Z[part] @ self.Z.T)
 
     def matrix(self) -> Vector:
         """Return the covariances of all scores, (n_rows, n_rows), before anything is learnt."""
-        found = np.empty((len(self.Z), len(self.Z)))
-
-        def fill(part: slice) -> None:
-            if self.has_kernel:
-                X = self.space.rows
-                products = kernel_among(self.space.feature_map, X[part], X)
-                products += self.of_mean - self.with_mean
-                products -= self.with_mean[part, None]
-            else:
-                products = self.H[part] @ self.H.T
-            found[part] = self._of(products, self.Z[part] @ self.Z.T)
-
+        parts = blocks(len(self.Z), ROWS_AT_ONCE)
         with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
-            list(pool.map(fill, blocks(len(found), ROWS_AT_ONCE)))
-        return found
+            return np.concatenate([*pool.map(self.between, parts)])
 
     def column(self, row: int) -> Vector:
         """Return the covariances of the score of a row with all others, given what was learnt."""
-        products = np.zeros(len(self.Z))
-        if self.has_kernel:
-            X = self.space.rows
-            K = kernel_among(self.space.feature_map, X, X[row : row + 1])[:, 0]
-            products = K - self.with_mean - self.with_mean[row] + self.of_mean
-        elif self.posterior.prior:
-            products = self.H @ self.H[row]
-        of_row = self._of(products, self.Z @ self.Z[row])
+        of_row = self.between(slice(row, row + 1))[0]
         for change in self._changes:
             of_row -= change[row] * change
         return of_row
 
-    def differences(self, first: Rows, second: Rows) -> Vector:
-        """Return the variances of differences of scores of pairs of rows, before learning."""
-        z, squares = self.Z[first] - self.Z[second], np.zeros(len(first))
-        if self.has_kernel:
-            a, b = (replace(self.space, rows=self.space.rows[one]) for one in (first, second))
-            own = slice(0, len(first))
-            both = a.squares(own) + b.squares(own)
-            squares = both - 2 * a.products(b, own)
-            squares[squares <= ROUNDING * both] = 0.0  # two equal rows
-        elif self.posterior.prior:
-            squares = ((self.H[first] - self.H[second]) ** 2).sum(axis=1)
-        return np.maximum(self._of(squares, np.einsum("ij,ij->i", z, z)), 0.0)
-
-    def learn(self, column: Vector, variance: float, noise: float) -> Vector:
-        """Learn a label whose covariances with all scores are a column; return what changes."""
-        total = variance + noise
+    def learn(self, column: Vector, variance: float, n_labels: int = 1) -> Vector:
+        """Learn labels whose covariances with all scores are a column; return what changes."""
+        total = variance + n_labels * self.posterior.label_noise
         change = column / np.sqrt(total) if total > 0 else np.zeros_like(column)
         self._changes.append(change)
         self.variances = np.maximum(self.variances - change**2, 0.0)
@@ -275,7 +236,7 @@ class _Joint:
 def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
     """Return the best rows of n draws of all scores."""
     n_rows, noise = len(scores), joint.posterior.noise
-    if not joint.posterior.prior:
+    if not joint.posterior.unseen:
         draws = noise**0.5 * (joint.Z @ random.normal(size=(joint.Z.shape[1], n)))
     else:
         what = f"drawing the scores of {n_rows} rows together"
@@ -315,10 +276,10 @@ def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
         some = np.argsort(np.where(reach > 0, share, np.inf), kind="stable")[:most]
         first, second = first[some], second[some]
     rows, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-    joint, scores = joint.of(rows), scores[rows]
+    joint, scores = joint.some(rows), scores[rows]
     first, second = np.split(places, 2)
     above = scores[first] - scores[second]
-    square = joint.differences(first, second)
+    square = joint.posterior._of_differences(joint.rows[first], joint.rows[second])
     chosen: list[int] = []
     while len(chosen) < n:
         deviations = np.sqrt(np.maximum(square, 0.0))
@@ -331,6 +292,6 @@ def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
         at = int(np.argmax(wrong))
         chosen.append(at)
         column = joint.column(int(first[at])) - joint.column(int(second[at]))
-        change = joint.learn(column, float(square[at]), 2 * joint.noise)
+        change = joint.learn(column, float(square[at]), 2)
         square = square - (change[first] - change[second]) ** 2
     return rows[np.column_stack([first, second])[chosen]]

@@ -15,6 +15,11 @@ from parts.support import on_threads
 ALPHA = 3.0
 
 
+def sure(model, X, y=None, **told):
+    """Return the posterior of a model that is fitted to rows."""
+    return pg.posterior(model.fit(X, y, **told), X, y, **told)
+
+
 class Lists:
     """Rows of lists with different constants, and weights."""
 
@@ -72,38 +77,38 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_deviations(kind, search, tmp_path):
     lists, (setting, kernel) = Lists(), KINDS[kind]
-    told = {"weighting": "documents", "keep_covariance": True, **setting}
+    told = {"weighting": "documents", **setting}
     model = pg.RankRLSCV([ALPHA], **told) if search else pg.RankRLS(ALPHA, **told)
-    model.fit(**lists.labelled)
-    posterior, X, qid = model.posterior_, lists.X, lists.qid
+    posterior, X, qid = sure(model, **lists.labelled), lists.X, lists.qid
     assert posterior.kind == "exact" and posterior.label_noise == pytest.approx(posterior.noise)
     unit = posterior.noise**0.5
     K = kernel(X)
     C = covariance(K, qid, lists.weight, ALPHA)
-    scores, found = model.predict(X, qid=qid, return_std=True)
-    np.testing.assert_array_equal(scores, model.predict(X))
+    found = posterior.std(X, qid=qid)
     np.testing.assert_allclose(found / unit, relative(C, within(qid)), rtol=1e-8, atol=1e-9)
-    _, found = model.predict(X, return_std=True)
+    found = posterior.std(X)
     everybody = np.full((len(X), len(X)), 1 / len(X))
     np.testing.assert_allclose(found / unit, relative(C, everybody), rtol=1e-8, atol=1e-9)
-    _, found = model.predict(X, return_std=True, reference="training")
+    found = posterior.std(X, reference="training")
     training = np.tile(lists.weight / lists.weight.sum(), (len(X), 1))
     np.testing.assert_allclose(found / unit, relative(C, training), rtol=1e-7, atol=1e-8)
     a, b = np.arange(30), np.arange(30, 60)
     expected = np.sqrt(C[a, a] + C[b, b] - 2 * C[a, b])
-    found = model.std_of_differences(X[a], X[b])
+    found = posterior.std_of_differences(X[a], X[b])
     np.testing.assert_allclose(found / unit, expected, rtol=1e-8, atol=1e-9)
-    above = model.probability_above(X[a], X[b])
-    np.testing.assert_allclose(above, 1 - model.probability_above(X[b], X[a]), atol=1e-12)
+    above = posterior.probability_above(X[a], X[b])
+    np.testing.assert_allclose(above, 1 - posterior.probability_above(X[b], X[a]), atol=1e-12)
     difference = model.predict(X[a]) - model.predict(X[b])
     assert ((above > 0.5) == (difference > 0)).all()
-    model.save(tmp_path / "model.pairgram")
-    loaded = pg.load_model(tmp_path / "model.pairgram")
-    for one in (model, loaded):
-        for reference in ("list", "training"):
-            again = one.predict(X[:20], return_std=True, reference=reference)[1]
-            known = model.predict(X[:20], return_std=True, reference=reference)[1]
-            np.testing.assert_array_equal(again, known)
+    posterior.save(tmp_path / "posterior")
+    loaded = pg.Posterior.load(tmp_path / "posterior")
+    assert repr(loaded) == repr(posterior)
+    np.testing.assert_allclose(loaded.model.predict(X), model.predict(X), rtol=1e-9)
+    for reference in ("list", "training"):
+        again = loaded.std(X[:20], reference=reference)
+        np.testing.assert_array_equal(again, posterior.std(X[:20], reference=reference))
+    model.fit(-X, lists.y)  # of which the posterior knows nothing
+    np.testing.assert_array_equal(posterior.std_of_differences(X[a], X[b]), found)
 
 
 @pytest.mark.parametrize("constant", [1e5, 1e6])
@@ -114,13 +119,14 @@ def test_beside_scikit_learn(constant):
     kernel = RBF(1.0, "fixed") + ConstantKernel(constant, "fixed")
     process = GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, y)
     mean, C = process.predict(Z, return_cov=True)
-    told = {"weighting": "documents", "kernel": "rbf", "gamma": 0.5, "keep_covariance": True}
-    model = pg.RankRLS(0.05, **told).fit(X, y)
-    scores, found = model.predict(Z, return_std=True)
+    told = {"weighting": "documents", "kernel": "rbf", "gamma": 0.5}
+    model = pg.RankRLS(0.05, **told)
+    posterior = sure(model, X, y)
+    scores, found = model.predict(Z), posterior.std(Z)
     np.testing.assert_allclose(scores - scores.mean(), mean - mean.mean(), atol=1e-5)
     expected = relative(C, np.full((20, 20), 1 / 20))
     # The process of scikit-learn has the noise 0.05, and so the prior variance 1.
-    np.testing.assert_allclose(found * (0.05 / model.posterior_.noise) ** 0.5, expected, rtol=1e-5)
+    np.testing.assert_allclose(found * (0.05 / posterior.noise) ** 0.5, expected, rtol=1e-5)
 
 
 def test_noise_is_unbiased():
@@ -130,8 +136,8 @@ def test_noise_is_unbiased():
     for _ in range(400):
         w = rng.normal(size=4)
         y = X @ w + 5.0 * rng.normal(size=8)[qid] + 2**0.5 * rng.normal(size=48)
-        model = pg.RankRLS(2.0, weighting="documents", keep_covariance=True).fit(X, y, qid=qid)
-        found.append([model.posterior_.noise])
+        model = pg.RankRLS(2.0, weighting="documents")
+        found.append([sure(model, X, y, qid=qid).noise])
         C = covariance(X @ X.T, qid, np.ones(48), 2.0)
         error = model.predict(X) - X @ w
         D = np.eye(48) - within(qid)
@@ -146,19 +152,16 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
     lists = Lists()
     told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
     unit = {"pairs": 6.0, "documents": 1.0, "queries": 2 / 6}[weighting]
-    model = pg.RankRLS(ALPHA * unit, weighting=weighting, keep_covariance=True).fit(**told)
-    other = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**told)
-    assert model.posterior_.kind == "exact"
-    found, expected = (
-        m.predict(lists.X, qid=lists.qid, return_std=True)[1] for m in (model, other)
-    )
+    model = pg.RankRLS(ALPHA * unit, weighting=weighting)
+    posterior = sure(model, **told)
+    other = sure(pg.RankRLS(ALPHA, weighting="documents"), **told)
+    assert posterior.kind == "exact"
+    found, expected = (one.std(lists.X, qid=lists.qid) for one in (posterior, other))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert model.posterior_.label_noise == pytest.approx(other.posterior_.label_noise)
+    assert posterior.label_noise == pytest.approx(other.label_noise)
     lists = Lists(sizes=[2, 3, 9, 12])
-    model.fit(lists.X, lists.y, qid=lists.qid)
-    exact = weighting == "documents"
-    assert model.posterior_.kind == ("exact" if exact else "approximate")
-    assert (model.posterior_.label_noise is not None) == exact
+    posterior = sure(model, lists.X, lists.y, qid=lists.qid)
+    assert posterior.kind == ("exact" if weighting == "documents" else "approximate")
 
 
 @every(
@@ -176,8 +179,8 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
 )
 def test_any_features(setting):
     lists = Lists(seed=1)
-    told = {"weighting": "documents", "keep_covariance": True, **setting}
-    model = pg.RankRLS(ALPHA, **told).fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, **{"weighting": "documents", **setting})
+    posterior = sure(model, **lists.labelled)
     H = lists.X if model.inputs_ is None else model.inputs_.transform(lists.X)
     H = H if model.feature_map_ is None else model.feature_map_.transform(H)
     qid = lists.qid if setting.get("scope") != "global" else 0 * lists.qid
@@ -188,26 +191,26 @@ def test_any_features(setting):
     if setting.get("pairs", "") is None:
         P = H @ H.T / ALPHA
         C = P - P @ np.linalg.solve(P + np.diag(1 / lists.weight), P)
-    found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
+    found = posterior.std(lists.X, qid=lists.qid)
     expected = relative(C, within(lists.qid))
-    np.testing.assert_allclose(found / model.posterior_.noise**0.5, expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found / posterior.noise**0.5, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_wide_rows_of_few_lists():
     lists = Lists(4, 5, 60)
-    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**lists.labelled)
-    assert model.form_ == "dual"
+    posterior = sure(pg.RankRLS(ALPHA, weighting="documents"), **lists.labelled)
+    assert posterior.model.form_ == "dual"
     C = covariance(lists.X @ lists.X.T, lists.qid, lists.weight, ALPHA)
-    found = model.predict(lists.X, qid=lists.qid, return_std=True)[1]
-    unit = model.posterior_.noise**0.5
+    found = posterior.std(lists.X, qid=lists.qid)
+    unit = posterior.noise**0.5
     np.testing.assert_allclose(found / unit, relative(C, within(lists.qid)), rtol=1e-7)
     other = np.random.default_rng(1).normal(size=(2, 60)) + 20  # has directions of its own
     sparse = scipy.sparse.csr_array(lists.X)
-    of_sparse = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True, form="dual")
-    of_sparse.fit(sparse, lists.y, qid=lists.qid, sample_weight=lists.weight)
+    of_sparse = pg.RankRLS(ALPHA, weighting="documents", form="dual")
+    told = {"y": lists.y, "qid": lists.qid, "sample_weight": lists.weight}
     np.testing.assert_allclose(
-        of_sparse.std_of_differences(other[:1], other[1:]),
-        model.std_of_differences(other[:1], other[1:]),
+        sure(of_sparse, sparse, **told).std_of_differences(other[:1], other[1:]),
+        posterior.std_of_differences(other[:1], other[1:]),
         rtol=1e-7,
     )
 
@@ -217,30 +220,44 @@ def test_statistics_and_tables():
     pytest.importorskip("pyarrow")
     told = {"weighting": "documents"}
     total = pg.Pairgram.from_rows(LISTS.X, LISTS.y, qid=LISTS.qid, **told)
-    model = pg.RankRLS.from_pairgram(total, ALPHA, keep_covariance=True)
+    model = pg.RankRLS.from_pairgram(total, ALPHA)
+    posterior = pg.posterior(model, total)
     B = within(LISTS.qid)
     r = LISTS.y - model.predict(LISTS.X)
     expected = (LISTS.y - B @ LISTS.y) @ (r - B @ r) / (60 - 10)
-    assert model.posterior_.noise == pytest.approx(expected)
+    assert posterior.noise == pytest.approx(expected)
     C = covariance(LISTS.X @ LISTS.X.T, LISTS.qid, np.ones(60), ALPHA)
-    found = model.predict(LISTS.X, qid=LISTS.qid, return_std=True)[1]
+    found = posterior.std(LISTS.X, qid=LISTS.qid)
     np.testing.assert_allclose(found / expected**0.5, relative(C, B), rtol=1e-7)
     frame = pandas.DataFrame(LISTS.X, columns=list("abcde")).assign(y=LISTS.y, q=LISTS.qid)
     table = pg.scan(frame, label="y", qid="q")
+    X = frame[list("abcde")]
     for kind in (pg.RankRLS(ALPHA, **told), pg.RankRLSCV([ALPHA], **told)):
-        of_table = kind.set_params(keep_covariance=True).fit(table)
-        again = of_table.predict(frame[list("abcde")], qid=LISTS.qid, return_std=True)[1]
+        of_table = sure(kind, table)
+        again = of_table.std(X, qid=LISTS.qid)
         np.testing.assert_allclose(again, found, rtol=1e-7)
-        both = of_table.predict(table, return_std=True)
-        np.testing.assert_array_equal(both[1], again)
-        np.testing.assert_array_equal(both[0], of_table.predict(table))
+        np.testing.assert_array_equal(of_table.std(table), again)
         ranges = of_table.rank_ranges(table)
-        expected = of_table.rank_ranges(frame[list("abcde")], qid=LISTS.qid)
-        for name, values in expected.items():
+        for name, values in of_table.rank_ranges(X, qid=LISTS.qid).items():
             np.testing.assert_array_equal(ranges[name], values)
         chosen = pg.propose(of_table, table, 3, strategy="variance")
-        alone = pg.propose(of_table, frame[list("abcde")], 3, strategy="variance")
+        alone = pg.propose(of_table, X, 3, strategy="variance")
         assert chosen.tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("told", [{"scale": True}, {"inputs": "quantile"}, {"missing": "mean"}])
+def test_tables_with_settings(told):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, given = LISTS.X.copy(), {"weighting": "documents", **told}
+    if "missing" in told:
+        X[3, 2] = np.nan
+    frame = pandas.DataFrame(X, columns=list("abcde")).assign(y=LISTS.y, q=LISTS.qid)
+    found = sure(pg.RankRLS(ALPHA, **given), pg.scan(frame, label="y", qid="q"))
+    expected = sure(pg.RankRLS(ALPHA, **given), frame[list("abcde")], LISTS.y, qid=LISTS.qid)
+    rows = frame[list("abcde")]
+    ratio = found.std(rows) / expected.std(rows)
+    np.testing.assert_allclose(ratio, (found.noise / expected.noise) ** 0.5, rtol=1e-6)
 
 
 @pytest.mark.parametrize("setting", [{}, {"kernel": "rbf", "gamma": 0.05}, {"form": "dual"}])
@@ -252,7 +269,7 @@ def test_comparisons(setting, grouped):
     weight = rng.uniform(0.5, 2.0, 60)
     groups = np.arange(60) // 6 if grouped else None
     y = pg.Preferences(*pairs.T, margin=rng.exponential(size=60), weight=weight, groups=groups)
-    model = pg.RankRLS(ALPHA, keep_covariance=True, **setting).fit(lists.X, y)
+    posterior = sure(pg.RankRLS(ALPHA, **setting), lists.X, y)
     K = lists.X @ lists.X.T
     if "kernel" in setting:
         K = np.exp(-0.05 * cdist(lists.X, lists.X) ** 2)
@@ -260,64 +277,116 @@ def test_comparisons(setting, grouped):
     A[np.arange(60), pairs[:, 0]], A[np.arange(60), pairs[:, 1]] = 1.0, -1.0
     P = K / ALPHA
     C = P - P @ A.T @ np.linalg.solve(A @ P @ A.T + np.diag(1 / weight), A @ P)
-    found = model.predict(lists.X, return_std=True)[1] / model.posterior_.noise**0.5
+    found = posterior.std(lists.X) / posterior.noise**0.5
     np.testing.assert_allclose(found, relative(C, np.full((20, 20), 0.05)), rtol=1e-6)
 
 
+def test_searches_of_comparisons(tmp_path):
+    lists, y = Lists(1, 20), pg.Preferences(np.arange(20), np.arange(3, 23) % 20)
+    search = pg.RankRLSCV([1.0, ALPHA]).fit(lists.X, y)
+    search.save(tmp_path / "model")
+    found = sure(pg.RankRLS(search.alpha_), lists.X, y)
+    for model in (search, pg.load_model(tmp_path / "model")):
+        np.testing.assert_allclose(pg.posterior(model, lists.X, y).std(lists.X), found.std(lists.X))
+
+
 def test_a_batch_of_models_and_weights_of_zero():
-    setting = {"weighting": "documents", "keep_covariance": True, "kernel": "rbf", "gamma": 0.1}
+    setting = {"weighting": "documents", "kernel": "rbf", "gamma": 0.1}
     weight = np.where(np.arange(60) % 6 == 5, 0.0, 1.0)
-    model = pg.RankRLS(ALPHA, **setting).fit(LISTS.X, LISTS.y, qid=LISTS.qid, sample_weight=weight)
+    told = {"qid": LISTS.qid, "sample_weight": weight}
+    posterior = sure(pg.RankRLS(ALPHA, **setting), LISTS.X, LISTS.y, **told)
     kept = weight > 0
-    other = pg.RankRLS(ALPHA, **setting).fit(LISTS.X[kept], LISTS.y[kept], qid=LISTS.qid[kept])
+    rows = LISTS.X[kept], LISTS.y[kept]
+    other = sure(pg.RankRLS(ALPHA, **setting), *rows, qid=LISTS.qid[kept])
     for reference in ("list", "training"):
         found, expected = (
-            one.predict(LISTS.X, qid=LISTS.qid, return_std=True, reference=reference)[1]
-            for one in (model, other)
+            one.std(LISTS.X, qid=LISTS.qid, reference=reference) for one in (posterior, other)
         )
         np.testing.assert_allclose(found, expected, rtol=1e-8)
-    linear = pg.RankRLS(ALPHA, keep_covariance=True)
-    batch = pg.fit_many(linear, [(LISTS.X, LISTS.y, LISTS.qid)] * 2)
-    expected = linear.fit(LISTS.X, LISTS.y, qid=LISTS.qid).predict(LISTS.X, return_std=True)[1]
+    linear, rows = pg.RankRLS(ALPHA), (LISTS.X, LISTS.y)
+    batch = pg.fit_many(linear, [(*rows, LISTS.qid)] * 2)
+    expected = sure(linear, *rows, qid=LISTS.qid).std(LISTS.X)
     for one in batch.models:
-        np.testing.assert_array_equal(one.predict(LISTS.X, return_std=True)[1], expected)
+        found = pg.posterior(one, *rows, qid=LISTS.qid).std(LISTS.X)
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 def test_deviations_in_a_long_list_have_the_same_bits_for_any_number_of_threads(kernel):
     rng = np.random.default_rng(0)
     X, P = rng.normal(size=(90, 4)), rng.normal(size=(2500, 4))
-    model = pg.RankRLS(kernel=kernel, keep_covariance=True).fit(X, X[:, 0], qid=np.arange(90) // 9)
-    one, *others = on_threads((1, 2, 3), lambda: model.predict(P, return_std=True)[1])
+    posterior = sure(pg.RankRLS(kernel=kernel), X, X[:, 0], qid=np.arange(90) // 9)
+    one, *others = on_threads((1, 2, 3), lambda: posterior.std(P))
     for other in others:
         np.testing.assert_array_equal(other, one)
 
 
 def test_a_row_alone_has_no_deviation():
-    model = pg.RankRLS(keep_covariance=True).fit(LISTS.X, LISTS.y, qid=LISTS.qid)
-    assert model.predict(LISTS.X[:1], return_std=True)[1] == 0.0
+    told = {"y": LISTS.y, "qid": LISTS.qid}
+    assert sure(pg.RankRLS(), LISTS.X, **told).std(LISTS.X[:1]) == 0.0
     for inputs in ("rank", "list-standard"):
-        of_lists = pg.RankRLS(inputs=inputs, keep_covariance=True)
-        of_lists.fit(LISTS.X, LISTS.y, qid=LISTS.qid)
-        assert of_lists.predict(LISTS.X, qid=LISTS.qid, return_std=True)[1].all()
+        of_lists = sure(pg.RankRLS(inputs=inputs), LISTS.X, **told)
+        assert of_lists.std(LISTS.X, qid=LISTS.qid).all()
 
 
 def test_draws_of_weights():
-    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True).fit(**LISTS.labelled)
-    draws = model.draw_weights(20_000, random_state=0)
+    posterior = sure(pg.RankRLS(ALPHA, weighting="documents"), **LISTS.labelled)
+    draws, model = posterior.draw(20_000, random_state=0), posterior.model
     total = pg.Pairgram.from_rows(**LISTS.labelled, weighting="documents")
-    C = model.posterior_.noise * np.linalg.inv(total.G + ALPHA * np.eye(5))
+    C = posterior.noise * np.linalg.inv(total.G + ALPHA * np.eye(5))
+    np.testing.assert_allclose(posterior.covariance, C, rtol=1e-9)
     np.testing.assert_allclose(np.cov(draws.T), C, atol=0.05 * C.max())
     np.testing.assert_allclose(draws.mean(axis=0), model.coef_, atol=5 * (C.max() / 20_000) ** 0.5)
-    np.testing.assert_array_equal(model.draw_weights(3, random_state=1)[:1].shape, (1, 5))
-    scorer = model.row_scorer(draw=7)
-    weights = model.draw_weights(1, random_state=7)[0]
+    np.testing.assert_array_equal(posterior.draw(3, random_state=1)[:1].shape, (1, 5))
+    scorer = posterior.row_scorer(random_state=7)
+    weights = posterior.draw(1, random_state=7)[0]
     np.testing.assert_allclose(scorer(LISTS.X), LISTS.X @ weights, rtol=1e-12)
-    table = model.column_weights()
+    table = posterior.column_weights()
     np.testing.assert_allclose(table["deviation"], np.sqrt(C.diagonal())[table["column"]])
     np.testing.assert_allclose(table["ratio"], table["weight"] / table["deviation"])
-    plain = pg.RankRLS(ALPHA).fit(**LISTS.labelled)
-    assert "deviation" not in plain.column_weights()
+    assert "deviation" not in model.column_weights()
+
+
+def test_weights_of_few_rows():
+    lists = Lists(4, 5, 60)
+    posterior = sure(pg.RankRLS(ALPHA, weighting="documents"), **lists.labelled)
+    total = pg.Pairgram.from_rows(**lists.labelled, weighting="documents")
+    C = posterior.noise * np.linalg.inv(total.G + ALPHA * np.eye(60))
+    np.testing.assert_allclose(posterior.covariance, C, atol=1e-10 * C.max())
+
+
+def test_rows_are_those_of_the_fit():
+    X, y, qid = LISTS.X, LISTS.y, LISTS.qid
+    for setting in ({}, {"kernel": "rbf", "gamma": 0.2}, {"inputs": "standard"}):
+        model = pg.RankRLS(ALPHA, **setting).fit(X, y, qid=qid)
+        other = np.where(np.arange(60) == 7, y + 0.01, y)
+        for wrong in ((X, other, qid), (X[:-6], y[:-6], qid[:-6]), (X, y, qid // 2)):
+            with pytest.raises(ValueError, match="not the rows that the model was fitted to"):
+                pg.posterior(model, *wrong[:2], qid=wrong[2])
+        with pytest.raises(ValueError, match="X has 4 features, but RankRLS is expecting 5"):
+            pg.posterior(model, X[:, 1:], y, qid=qid)
+    total = pg.Pairgram.from_rows(X[qid > 0], y[qid > 0], qid=qid[qid > 0])
+    with pytest.raises(ValueError, match="not the rows that the model was fitted to"):
+        pg.posterior(pg.RankRLS(ALPHA).fit(X, y, qid=qid), total)
+
+
+def test_maps_that_were_drawn_are_not_drawn_again():
+    told = {"y": LISTS.y, "qid": LISTS.qid}
+    model = pg.RankRLS(ALPHA, feature_map=pg.RandomNodes(20)).fit(LISTS.X, **told)
+    search = pg.RankRLSCV(feature_map=[pg.RandomFourier(9), pg.RandomFourier(20)])
+    for one in (model, search.fit(LISTS.X, **told)):
+        assert pg.posterior(one, LISTS.X, **told).std(LISTS.X).all()
+
+
+def test_searches_hold_groups_out_for_the_noise():
+    told = {"y": LISTS.y, "qid": LISTS.qid, "groups": LISTS.qid // 2}
+    search = pg.RankRLSCV([ALPHA]).fit(LISTS.X, **told)
+    found = pg.posterior(search, LISTS.X, **told).noise
+    assert found != pg.posterior(search, LISTS.X, LISTS.y, qid=LISTS.qid).noise
+
+
+def of_sums(total, alpha=ALPHA):
+    return pg.posterior(pg.RankRLS.from_pairgram(total, alpha), total)
 
 
 def test_noise_of_statistics():
@@ -337,20 +406,18 @@ def test_noise_of_statistics():
     total = pg.Pairgram.from_bytes(total.to_bytes())
     start = np.arange(5.0)
     for prior in (None, start):
-        model = pg.RankRLS.from_pairgram(total, ALPHA, prior=prior, keep_covariance=True)
+        model = pg.RankRLS.from_pairgram(total, ALPHA, prior=prior)
         target = y if prior is None else y - X @ start
         left, loss, degrees = y - model.predict(X), 0.0, 0.0
         for q, factor in enumerate(factors):
             w, own = weight * (qid == q), target - np.average(target, weights=weight * (qid == q))
             loss += factor * (w * own) @ left
             degrees += factor * (np.count_nonzero(w) - 1)
-        assert model.posterior_.noise == pytest.approx(loss / degrees)
+        assert pg.posterior(model, total).noise == pytest.approx(loss / degrees)
     # A day that has been forgotten counts no more.
     rest = pg.Pairgram.from_rows(X[qid > 0], y[qid > 0], qid=qid[qid > 0], **told)
     first = pg.Pairgram.from_rows(X[qid == 0], y[qid == 0], qid=qid[qid == 0], **told)
-    found = pg.RankRLS.from_pairgram((rest + first) - first, ALPHA, keep_covariance=True)
-    expected = pg.RankRLS.from_pairgram(rest, ALPHA, keep_covariance=True)
-    assert found.posterior_.noise == pytest.approx(expected.posterior_.noise)
+    assert of_sums((rest + first) - first).noise == pytest.approx(of_sums(rest).noise)
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "documents", "queries"])
@@ -358,10 +425,9 @@ def test_noise_of_statistics():
 def test_statistics_know_as_much_of_labels_as_rows(weighting, setting):
     lists, told = Lists(sizes=[3, 8, 8, 12]), {"weighting": weighting, **setting}
     total = pg.Pairgram.from_rows(**lists.labelled, **told)
-    found = pg.RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
-    expected = pg.RankRLS(ALPHA, **told, keep_covariance=True).fit(**lists.labelled).posterior_
+    found = of_sums(total)
+    expected = sure(pg.RankRLS(ALPHA, **told), **lists.labelled)
     assert found.kind == expected.kind
-    assert (found.label_noise is None) == (expected.label_noise is None)
     if "scope" in setting:
         assert found.label_noise == pytest.approx(expected.label_noise)
 
@@ -378,13 +444,13 @@ def test_statistics_know_the_weights_of_queries(setting, alike):
         for d in days
     )
     total = pg.Pairgram.from_bytes((0.5 * total).to_bytes())
-    found = pg.RankRLS.from_pairgram(total, 2.0, keep_covariance=True).posterior_
+    found = of_sums(total, 2.0)
     plain = pg.Pairgram.from_rows(X, y, qid=qid, **setting)
-    expected = pg.RankRLS.from_pairgram(plain, 1.0, keep_covariance=True).posterior_
+    expected = of_sums(plain, 1.0)
     if alike:
         assert found.label_noise == pytest.approx(expected.label_noise)
     else:
-        assert found.kind == "approximate" and found.label_noise is None
+        assert found.kind == "approximate"
 
 
 def test_statistics_of_comparisons():
@@ -393,45 +459,73 @@ def test_statistics_of_comparisons():
     y = pg.Preferences(
         *pairs.T, margin=rng.exponential(size=300), weight=rng.uniform(0, 2, 300) // 1
     )
-    of_rows = pg.RankRLS(ALPHA, keep_covariance=True).fit(X, y)
+    of_rows = sure(pg.RankRLS(ALPHA), X, y)
     total = pg.Pairgram.from_rows(X, y)
     for statistics in (total, pg.Pairgram.from_bytes(total.to_bytes())):
-        model = pg.RankRLS.from_pairgram(statistics, ALPHA, keep_covariance=True)
-        assert model.posterior_.kind == of_rows.posterior_.kind == "exact"
+        found = of_sums(statistics)
+        assert found.kind == of_rows.kind == "exact"
         np.testing.assert_allclose(
-            model.std_of_differences(X[:6], X[6:]), of_rows.std_of_differences(X[:6], X[6:])
+            found.std_of_differences(X[:6], X[6:]), of_rows.std_of_differences(X[:6], X[6:])
         )
-        assert model.posterior_.label_noise == pytest.approx(of_rows.posterior_.label_noise)
+        assert found.label_noise == pytest.approx(of_rows.label_noise)
 
 
 @pytest.mark.parametrize(
     ("array", "change", "message"),
     [
-        ("posterior_root", np.ones_like, "posterior_root must be upper triangular"),
-        ("posterior_mean", None, "posterior_shares needs posterior_mean"),
-        ("posterior_shares", None, "posterior_shares is missing, which a kernel needs"),
+        ("root", np.ones_like, "root must be upper triangular"),
+        ("mean", None, "shares needs mean"),
+        ("shares", None, "shares must be there with a kernel alone"),
+        ("model.coef_", None, "coef_"),
     ],
 )
 def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
-    lists, path = Lists(), tmp_path / "model.pairgram"
-    model = pg.RankRLS(ALPHA, kernel="rbf", keep_covariance=True).fit(**lists.labelled)
-    model.save(path)
+    lists, path = Lists(), tmp_path / "posterior"
+    posterior = sure(pg.RankRLS(ALPHA, kernel="rbf"), **lists.labelled)
+    posterior.save(path)
     contents = parse(path.read_bytes())
     if change is None:
         del contents.tensors[array]
     else:
-        values = getattr(model.posterior_, array.removeprefix("posterior_"))
-        contents.tensors[array] = Tensor.of(change(values))
+        contents.tensors[array] = Tensor.of(change(getattr(posterior, array)))
     path.write_bytes(pack(contents))
     with pytest.raises(ValueError, match=message):
+        pg.Posterior.load(path)
+
+
+def test_roots_of_files_belong_to_their_model(tmp_path):
+    lists, path = Lists(), tmp_path / "posterior"
+    sure(pg.RankRLS(ALPHA), **lists.labelled).save(path)
+    contents = parse(path.read_bytes())
+    contents.tensors["root"] = Tensor.of(np.eye(3))
+    contents.tensors["mean"] = Tensor.of(np.ones(3))
+    path.write_bytes(pack(contents))
+    with pytest.raises(ValueError, match="root must have a column for every coefficient"):
+        pg.Posterior.load(path)
+    with pytest.raises(ValueError, match="holds 'Posterior', want"):
         pg.load_model(path)
+    pg.RankRLS().fit(**lists.labelled).save(path)
+    with pytest.raises(ValueError, match="holds a model, 'RankRLS', want Posterior"):
+        pg.Posterior.load(path)
 
 
 def test_linear_kernels_are_kept_in_files(tmp_path):
-    model = pg.RankRLS(ALPHA, kernel="linear", keep_covariance=True).fit(**LISTS.labelled)
+    posterior = sure(pg.RankRLS(ALPHA, kernel="linear"), **LISTS.labelled)
+    posterior.save(tmp_path / "posterior")
+    loaded, pair = pg.Posterior.load(tmp_path / "posterior"), (LISTS.X[:5], LISTS.X[5:10])
+    expected = posterior.std_of_differences(*pair)
+    np.testing.assert_array_equal(loaded.std_of_differences(*pair), expected)
+
+
+@pytest.mark.parametrize("setting", [{}, {"kernel": "rbf"}, {"inputs": "quantile"}])
+def test_models_of_files_have_posteriors_too(setting, tmp_path):
+    model = pg.RankRLSCV([1.0, ALPHA], **setting).fit(**LISTS.labelled)
     model.save(tmp_path / "model")
-    loaded, pair = pg.load_model(tmp_path / "model"), (LISTS.X[:5], LISTS.X[5:10])
-    np.testing.assert_array_equal(loaded.std_of_differences(*pair), model.std_of_differences(*pair))
+    found, expected = (
+        pg.posterior(one, **LISTS.labelled).std(LISTS.X)
+        for one in (pg.load_model(tmp_path / "model"), model)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_comparisons_weigh_a_margin_as_two_labels():
@@ -439,29 +533,26 @@ def test_comparisons_weigh_a_margin_as_two_labels():
     rng = np.random.default_rng(3)
     pairs = np.array([rng.choice(20, 2, replace=False) for _ in range(60)])
     y = pg.Preferences(*pairs.T, margin=rng.exponential(size=60))
-    model = pg.RankRLS(ALPHA, keep_covariance=True).fit(lists.X, y)
-    assert 2 * model.posterior_.label_noise == pytest.approx(model.posterior_.noise)
-    total = pg.Pairgram.from_rows(lists.X, y)
-    of_sums = pg.RankRLS.from_pairgram(total, ALPHA, keep_covariance=True).posterior_
-    assert 2 * of_sums.label_noise == pytest.approx(of_sums.noise)
+    for found in (sure(pg.RankRLS(ALPHA), lists.X, y), of_sums(pg.Pairgram.from_rows(lists.X, y))):
+        assert 2 * found.label_noise == pytest.approx(found.noise)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_rank_ranges_count_who_is_known_to_be_above(kind):
     lists = Lists(seed=3)
-    model = pg.RankRLS(ALPHA, weighting="documents", keep_covariance=True, **KINDS[kind][0])
-    model.fit(**lists.labelled)
+    model = pg.RankRLS(ALPHA, weighting="documents", **KINDS[kind][0])
+    posterior = sure(model, **lists.labelled)
     rng = np.random.default_rng(4)
     X, qid = rng.normal(size=(29, 5)) + 20.0, rng.integers(0, 4, 29)
     X[7] = X[3]
-    found = model.rank_ranges(X, qid=qid, level=0.8)
-    scores, deviations = model.predict(X, qid=qid, return_std=True)
+    found = posterior.rank_ranges(X, qid=qid, level=0.8)
+    scores, deviations = posterior.model.predict(X, qid=qid), posterior.std(X, qid=qid)
     np.testing.assert_array_equal(found["score"], scores[found["row"]])
     np.testing.assert_array_equal(found["deviation"], deviations[found["row"]])
     np.testing.assert_array_equal(found["qid"], qid[found["row"]])
     for place, row in enumerate(found["row"]):
         same = np.flatnonzero(qid == qid[row])
-        above = model.probability_above(X[same], np.tile(X[row], (len(same), 1)))
+        above = posterior.probability_above(X[same], np.tile(X[row], (len(same), 1)))
         assert found["best"][place] == 1 + (above > 0.8).sum()
         assert found["worst"][place] == len(same) - (above < 0.2).sum()
         assert found["rank"][place] == 1 + (scores[same] > scores[row]).sum() or row in (3, 7)
@@ -478,9 +569,7 @@ def test_the_ranks_of_an_arena_hold_the_true_ones():
         b = (a + rng.integers(1, 12, 800)) % 12
         wins = rng.random(800) < 1 / (1 + np.exp(strength[b] - strength[a]))
         votes = pg.Preferences(np.where(wins, a, b), np.where(wins, b, a))
-        found = (
-            pg.RankRLS(1e-6, keep_covariance=True).fit(np.eye(12), votes).rank_ranges(np.eye(12))
-        )
+        found = sure(pg.RankRLS(1e-6), np.eye(12), votes).rank_ranges(np.eye(12))
         true = 1 + (strength > strength[found["row"], None]).sum(axis=1)
         held.append(((found["best"] <= true) & (true <= found["worst"])).mean())
         assert (found["worst"] - found["best"]).mean() < 8  # of 11

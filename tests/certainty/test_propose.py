@@ -8,7 +8,7 @@ import scipy.sparse
 from scipy.special import ndtr
 
 from axes import every
-from pairgram import Pairgram, RandomFourier, RankRLS, load_model, propose
+from pairgram import Pairgram, Posterior, RandomFourier, RankRLS, posterior, propose
 
 SETTINGS = {
     "linear": {},
@@ -28,22 +28,26 @@ def rows():
 
 
 def fitted(name, rows):
-    model = RankRLS(0.5, weighting="documents", keep_covariance=True, **SETTINGS[name])
-    return model.fit(rows[0], rows[1])
+    return sure(RankRLS(0.5, weighting="documents", **SETTINGS[name]), *rows[:2])
 
 
-def joint(model, X, pool):
+def sure(model, X, y, qid=None):
+    return posterior(model.fit(X, y, qid=qid), X, y, qid=qid)
+
+
+def joint(posterior, X, pool):
     """Return the covariances of rows of a pool, and of the best measured one, from deviations."""
-    scores = model.predict(X)
+    predict = posterior.model.predict
+    scores = predict(X)
     every = np.vstack([pool, X[[int(np.argmax(scores))]]])
     n = len(every)
-    deviations = model.predict(every, return_std=True, reference="training")[1]
+    deviations = posterior.std(every, reference="training")
     first, second = np.triu_indices(n, 1)
     D = np.zeros((n, n))
-    D[first, second] = model.std_of_differences(every[first], every[second]) ** 2
+    D[first, second] = posterior.std_of_differences(every[first], every[second]) ** 2
     D += D.T
     variances = deviations**2
-    return (variances[:, None] + variances - D) / 2, np.append(model.predict(pool), scores.max())
+    return (variances[:, None] + variances - D) / 2, np.append(predict(pool), scores.max())
 
 
 def worth(strategy, scores, C):
@@ -69,7 +73,7 @@ def test_rows(rows, name, strategy, batch, few, set_limits):
         row = int(np.argmax(np.round(values, 10)))
         expected.append(row)
         if batch:
-            noise = model.posterior_.label_noise
+            noise = model.label_noise
             C = C - np.outer(C[row], C[row]) / (C[row, row] + noise)
     found = propose(model, pool, 6, strategy=strategy, batch=batch)
     assert found.tolist() == expected
@@ -95,7 +99,7 @@ def test_pairs(rows, name, batch):
         expected.append((i, j))
         if batch:
             column = C[i] - C[j]
-            C = C - np.outer(column, column) / (column[i] - column[j] + 2 * model.posterior_.noise)
+            C = C - np.outer(column, column) / (column[i] - column[j] + 2 * model.noise)
         assert {3, 7} != {int(i), int(j)}  # which are equal
     found = propose(model, pool, 5, strategy="order", batch=batch)
     assert [tuple(pair) for pair in found.tolist()] == expected
@@ -125,7 +129,7 @@ def test_draws(rows, name):
 def test_statistics_and_sparse_rows(rows):
     X, y, pool = rows
     total = Pairgram.from_rows(X, y, weighting="documents")
-    model = RankRLS.from_pairgram(total, 0.5, keep_covariance=True)
+    model = posterior(RankRLS.from_pairgram(total, 0.5), total)
     assert len(propose(model, pool, 3, strategy="variance")) == 3
     sparse = scipy.sparse.csr_array(pool)
     of_rows = fitted("linear", rows)
@@ -151,20 +155,18 @@ def test_labels_of_lists_that_differ_a_little(weighting, unit, of_statistics, tm
     rng = np.random.default_rng(2)
     X, qid = rng.normal(size=(200, 4)), np.repeat(np.arange(8), 25)
     y, pool = X @ rng.normal(size=4) + rng.normal(size=200), rng.normal(size=(300, 4))
-    told = {"weighting": weighting, "keep_covariance": True}
-    model = RankRLS(0.5 * unit, **told).fit(X, y, qid=qid)
+    model = sure(RankRLS(0.5 * unit, weighting=weighting), X, y, qid)
     expected = propose(model, pool, 6, strategy="variance")
     assert not np.array_equal(propose(model, pool, 6, strategy="variance", batch=False), expected)
     qid[24] = 1
-    other = RankRLS(0.5 * unit, **told).fit(X, y, qid=qid)
+    other = sure(RankRLS(0.5 * unit, weighting=weighting), X, y, qid)
     if of_statistics:
         total = Pairgram.from_rows(X, y, qid=qid, weighting=weighting)
-        other = RankRLS.from_pairgram(total, 0.5 * unit, keep_covariance=True)
-    assert other.posterior_.kind == "approximate"
-    known = model.posterior_.label_noise
-    assert other.posterior_.noise / other.posterior_.list_weight == pytest.approx(known, rel=0.1)
-    other.save(tmp_path / "model.pairgram")
-    for one in (other, load_model(tmp_path / "model.pairgram")):
+        other = posterior(RankRLS.from_pairgram(total, 0.5 * unit), total)
+    assert other.kind == "approximate"
+    assert other.label_noise == pytest.approx(model.label_noise, rel=0.1)
+    other.save(tmp_path / "posterior")
+    for one in (other, Posterior.load(tmp_path / "posterior")):
         if not of_statistics:
             np.testing.assert_array_equal(propose(one, pool, 3, strategy="variance"), expected[:3])
 
@@ -172,11 +174,10 @@ def test_labels_of_lists_that_differ_a_little(weighting, unit, of_statistics, tm
 @pytest.mark.parametrize("strategy", ["upper", "variance", "thompson", "order"])
 def test_labels_without_noise(rows, strategy):
     X, _, pool = rows
-    model = RankRLS(0.5, kernel="rbf", gamma=0.2, keep_covariance=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model.fit(X, np.ones(len(X)))
-    assert model.posterior_.noise == 0
+        model = sure(RankRLS(0.5, kernel="rbf", gamma=0.2), X, np.ones(len(X)))
+    assert model.noise == 0
     found = propose(model, pool, 4, strategy=strategy, random_state=0)
     assert len(np.unique(found, axis=0)) == 4
 
@@ -188,6 +189,6 @@ def test_equal_rows_are_not_to_be_compared(seed, batch):
     n_features, n_rows = rng.integers(2, 9), rng.integers(20, 400)
     X, pool = rng.normal(size=(40, n_features)), rng.normal(size=(n_rows, n_features))
     pool = np.vstack([pool, pool[:6]])
-    model = RankRLS(kernel="rbf", gamma=0.2, keep_covariance=True).fit(X, X[:, 0])
+    model = sure(RankRLS(kernel="rbf", gamma=0.2), X, X[:, 0])
     chosen = propose(model, pool, 4, strategy="order", batch=batch)
     assert (pool[chosen[:, 0]] != pool[chosen[:, 1]]).any(axis=1).all()

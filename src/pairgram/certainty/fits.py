@@ -1,0 +1,313 @@
+"""`posterior`: solve the problem of a fitted model again, for its covariance and its noise."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.arrays import blocks, reads_lists
+from pairgram._support.checks import Vector
+from pairgram._support.machine import require, single_threaded_blas
+from pairgram.certainty.posterior import Posterior
+from pairgram.data.dataset import RankingData, RowInfo, apply_half_laplacian
+from pairgram.data.pairs import PairSettings
+from pairgram.features.inputs import after_inputs, prepared_as
+from pairgram.features.kernel_map import with_support, with_support_of
+from pairgram.features.kernels import is_precomputed
+from pairgram.files.kinds import OF_PAIRS
+from pairgram.rankers.preparation import GivenArrays
+from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
+from pairgram.rankers.ridge import RidgeSpec
+from pairgram.rankers.scores import checked_rows
+from pairgram.solvers.dual_gram import DualGram, inverse_root
+from pairgram.solvers.formulation import Coordinates
+from pairgram.solvers.hold_out import leave_query_out
+from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.pairgram import Pairgram
+from pairgram.solvers.statistics import degrees_of_labels
+from pairgram.tables.table import as_table
+
+if TYPE_CHECKING:
+    from pairgram._support.types import RowsLike
+
+# Features of training rows are averaged in blocks of so many rows.
+ROWS_AT_ONCE = 4096
+# Scores by the model and by the solution of its rows may differ by this share of the largest.
+ALIKE = 1e-6
+
+
+def posterior(
+    model: RankRLS | RankRLSCV,
+    X: RowsLike | Pairgram,
+    y: ArrayLike | None = None,
+    *,
+    qid: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    query_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+) -> Posterior:
+    """Return how sure the scores of a fitted model are, given the labels that it was fitted to.
+
+    It solves the problem of the model once more, which takes as long as a fit, and keeps
+    n_features² numbers, or n_support² with a kernel.
+
+    Parameters
+    ----------
+    model : fitted RankRLS or RankRLSCV
+        Of a search, the chosen settings count; that labels have chosen them is ignored.
+    X : array-like or CSR matrix of shape (n_rows, n_features), table of `scan`, or Pairgram
+        The rows, the table or the statistics that the model was fitted to.
+    y, qid, groups, sample_weight, query_weight, offset :
+        As they were given to `fit`. Groups, which only searches take, say what is held out together
+        to find the noise.
+
+    Returns
+    -------
+    Posterior
+
+    Raises
+    ------
+    TypeError
+        If the model is another one.
+    ValueError
+        If these are not the rows that the model was fitted to; if the labels make the weights of
+        pairs, as with ``pairs="without_ties"``; or if the model has constraints, no ridge or a
+        precomputed kernel, or was found by conjugate gradients.
+    MemoryError
+        If the matrix does not fit into memory.
+
+    Notes
+    -----
+    The labels of a list are taken for its scores, plus a constant, plus noise. The variance of a
+    difference of scores is then ``σ² (x_i − x_j)ᵀ (G + alpha I)⁻¹ (x_i − x_j)``. σ² comes from the
+    residuals of held-out lists, or from the restricted likelihood if there is a single list, a
+    table or statistics. A row or comparison of weight 2 is one of half the noise, and not the same
+    twice.
+
+    Examples
+    --------
+    >>> from pairgram import RankRLS, make_ranking, posterior
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = RankRLS(10.0).fit(X, y, qid=qid)
+    >>> sure = posterior(model, X, y, qid=qid)
+    >>> sure.std(X, qid=qid).shape, sure.std_of_differences(X[:3], X[3:6]).shape
+    ((2000,), (3,))
+    """
+    if not isinstance(model, (RankRLS, RankRLSCV)):
+        raise TypeError(f"model must be a RankRLS or a RankRLSCV, got {type(model).__name__}")
+    check_is_fitted(model)
+    model = copy(model)  # which may be fitted again
+    told = model._parameters_to_save()  # with what a search has chosen
+    kernel = told["kernel"] not in (None, "linear")
+    told["inputs"] = None if model.inputs_ is None else model.inputs_.kind
+    told["feature_map"] = None if kernel else model.feature_map_
+    spec, alpha = RankRLS(**told)._spec(), float(told["alpha"])
+    if spec.constraints is not None:
+        raise ValueError(
+            "a posterior needs a model without positive, l1_ratio or n_nonzero_coefs, under which "
+            "weights are not Gaussian"
+        )
+    if is_precomputed(told["kernel"]):
+        raise ValueError(
+            "a posterior needs a kernel by its name, got kernel='precomputed', which does not tell "
+            "the kernel of two rows that are scored"
+        )
+    info = RowInfo(qid, sample_weight, query_weight, offset, groups)
+    if not isinstance(X, Pairgram):
+        table = as_table(X, y=y, **info._asdict())
+        if table is None:
+            checked_rows(model, X)
+            rows = GivenArrays(copy(model), X, y, info, spec.rows)
+            if rows.data.judgements is not None:  # which say themselves what is compared
+                spec = rows.spec_of(replace(spec, settings=(PairSettings(),)))
+            return _of_rows(model, rows, spec, alpha)
+        if reads_lists(model):
+            raise ValueError("inputs within lists need the rows in memory, got a table")
+        whole = after_inputs(model.inputs_, model.feature_map_)
+        fill, settings = model.fill_values_, {name: told[name] for name in OF_PAIRS}
+        X = Pairgram.from_rows(table, feature_map=whole, missing=fill, ids=None, **settings)
+    return _of_statistics(model, X, spec, alpha)
+
+
+def _refuse(settings: PairSettings, alpha: float) -> None:
+    """Raise a ValueError if there is no posterior."""
+    if not alpha > 0:
+        raise ValueError(f"a posterior needs alpha > 0, got alpha={alpha:g}")
+    if settings.kind not in ("kept", "none"):
+        raise ValueError(
+            f"a posterior needs pairs='with_ties' or None, got pairs={settings.pairs!r}, where the "
+            "labels make the weights, so that no model of their noise fits"
+        )
+
+
+def _require_alike(found: Vector, known: Vector) -> None:
+    """Raise a ValueError unless scores, or weights, are those of the model but for rounding."""
+    if found.shape != known.shape or np.abs(found - known).max() > ALIKE * np.abs(known).max():
+        raise ValueError("X and y are not the rows that the model was fitted to, or not all")
+
+
+def _of_rows(
+    model: RankRLS | RankRLSCV, rows: GivenArrays, spec: RidgeSpec, alpha: float
+) -> Posterior:
+    """Return the posterior of a model of rows in memory."""
+    (settings,), (scale,), kernel = spec.settings, spec.scales, spec.rows.kernel is not None
+    _refuse(settings, alpha)
+    own = replace(rows.data, applied=model.inputs_, feature_map=model.feature_map_)
+    given = own = prepared_as(rows.data, own)
+    if kernel:
+        given = replace(given, feature_map=with_support_of(model.feature_map_, given.X))
+    if spec.rows.prior is not None:
+        given = rows._started(given, spec.rows)
+    coordinates = spec._coordinates(given).keeping_statistics()
+    if coordinates.iterate:
+        raise ValueError(
+            "a posterior needs a direct solution, but conjugate gradients solve these rows, "
+            "without the matrix that it needs"
+        )
+    coef, _, _ = coordinates.solve(settings, alpha, scale=scale)
+    known, prior = model.coef_, rows.prior
+    if prior is not None and prior.coef is not None and model.prior_ is None:
+        known = known - prior.coef
+    fitted = given.scores(slice(None), coef[None])[0]
+    _require_alike(fitted, own.scores(slice(None), known[None])[0])
+    solved, is_dual = coordinates.data, coordinates.name == "dual"
+    order = len(solved.y) if coordinates.form == "dual" else solved.n_features
+    require(f"the covariance of {order} unknowns", 32.0 * order**2, "take fewer features or rows")
+    total = coordinates.statistics(settings)
+    factor = total.scale_factors() if scale and isinstance(total, PairSums) else None
+    if given.preferences is not None:
+        fitted = given.preferences.differences(fitted)
+    left = _without_own_list(coordinates, settings, alpha, scale)
+    labelled = solved.as_scope(settings)
+    targets, problem = labelled.target(settings), labelled.problem(settings)
+    # Without a held-out list the noise is that of the restricted likelihood.
+    rooted = [
+        apply_half_laplacian(problem, targets - scores)
+        for scores in (np.zeros(len(fitted)) if left is None else left, fitted)
+    ]
+    rank, weight, mean_weight = degrees_of_labels(labelled, settings)
+    noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
+    n_labels = 1 if given.preferences is None else 2  # a margin is the difference of two labels
+    if isinstance(total, DualGram):
+        root = total.covariance_root(alpha)
+    elif is_dual:
+        root = _explained_root(total.G, alpha)
+    else:
+        root = _root_of_inverse(total, alpha, factor)
+    mean, shares = _mean_of(given, settings, kernel)
+    root = coordinates.coefs(root)
+    if kernel:
+        used = root.any(axis=0) | (shares != 0) | (coef != 0)
+        used = np.flatnonzero(used) if used.any() else np.arange(len(used))
+        root, mean, shares = root[:, used], mean[used], shares[used]
+        model.coef_, model.feature_map_ = coef[used], with_support(given.feature_map, used)
+    return Posterior(
+        model=model,
+        root=triangular(root),
+        noise=noise,
+        label_noise=noise / (weight or mean_weight) / n_labels,
+        kind="approximate" if weight is None else "exact",
+        unseen=1 / alpha if is_dual else 0.0,
+        mean=mean,
+        shares=shares if kernel else None,
+    )
+
+
+def _of_statistics(
+    model: RankRLS | RankRLSCV, statistics: Pairgram, spec: RidgeSpec, alpha: float
+) -> Posterior:
+    """Return the posterior of a model of statistics alone, as those of a table.
+
+    The noise is that of the restricted likelihood, ``(yᵀLy − gᵀw) / (N − q)`` for N rows of q
+    lists, where rows of statistics that were multiplied by a number count so many times. The mean
+    of the rows is not known. With weights of a prior, y is what these leave of it.
+    """
+    (scale,), prior, total = spec.scales, spec.rows.prior, statistics._total
+    given, settings = total, total.settings
+    _refuse(settings, alpha)
+    _require_alike(statistics.solve(alpha, scale=scale, prior=prior), model.coef_)
+    root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
+    if prior is not None:
+        basis = np.eye(len(prior) + 1)
+        basis[:-1, -1] = -np.asarray(prior, np.float64)
+        total = replace(total, sums=basis.T @ total.required() @ basis)
+    sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
+    degrees, weight = total.noise_degrees, total.list_weight
+    noise = max(float(sums[-1, -1] - sums[:-1, -1] @ coef), 0.0) / max(degrees, 1.0)
+    given.warn_of_digits(noise * degrees)
+    # Pairs weigh as much as their rows times the weight of the list, and of n rows 1 is its own.
+    rows = (degrees + settings.joins_all_rows) * total.n_rows / max(total.n_rows - total.n_lists, 1)
+    mean_weight = weight or total.pair_weight / max(rows, 1.0) or 1.0
+    return Posterior(
+        model=model,
+        root=root,
+        noise=noise,
+        label_noise=noise / mean_weight / (2 if weight and total.n_queries == 0 else 1),
+        kind="approximate" if weight is None else "exact",
+    )
+
+
+def _without_own_list(
+    coordinates: Coordinates, settings: PairSettings, alpha: float, scale: bool
+) -> Vector | None:
+    """Return the scores of rows by models without their list; None where there is one list."""
+    rows = coordinates.data
+    filled = rows.has_pairs(settings)
+    if settings.joins_all_rows or np.count_nonzero(filled) < 2:
+        return None
+    if rows.group_of is not None and len(np.unique(rows.group_of[filled])) < 2:
+        return None
+    total = coordinates.statistics(settings)
+    ridge = total.decompose(scale=scale, basis=coordinates.form == "primal")
+    statistics = partial(coordinates.statistics, settings)
+    scores = leave_query_out(rows, settings, ridge, np.array([alpha]), statistics)[0]
+    return scores if np.isfinite(scores).all() else None
+
+
+def _root_of_inverse(total: PairSums, alpha: float, factor: Vector | None) -> Vector:
+    """Return a triangular A with ``AᵀA = (G + alpha I)⁻¹``, where features are scaled by factor."""
+    G = total.G if factor is None else factor[:, None] * total.G * factor
+    G = np.array(G)
+    G[np.diag_indices_from(G)] += alpha
+    root = np.ascontiguousarray(inverse_root(G))
+    return root if factor is None else root * factor
+
+
+def _explained_root(G: Vector, alpha: float) -> Vector:
+    """Return A with ``AᵀA = (I − alpha (G + alpha I)⁻¹) / alpha``."""
+    with single_threaded_blas:
+        values, vectors = scipy.linalg.eigh(G, check_finite=False)
+    values = np.maximum(values, 0.0)
+    return np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T
+
+
+def _mean_of(data: RankingData, settings: PairSettings, kernel: bool) -> tuple[Vector, Vector]:
+    """Return the weighted mean of the features of the rows that count, and the shares of rows."""
+    if data.preferences is not None:
+        weights = data.preferences.counts(len(data.y))
+    else:
+        counts = data.has_pairs(settings) | settings.joins_all_rows
+        weights = np.where(counts[data.queries.index()], data.v, 0.0)
+    shares, mean = weights / weights.sum(), np.zeros(data.n_features)
+    if kernel:  # of which the matrix is symmetric
+        return data.scores(slice(None), shares[None])[0], shares
+    for part in blocks(len(shares), ROWS_AT_ONCE):
+        mean += data.features(part).T @ shares[part]
+    return mean, shares
+
+
+def triangular(root: Vector) -> Vector:
+    """Return a root of the same matrix with as few rows as it can have."""
+    if len(root) <= root.shape[1] and scipy.linalg.bandwidth(root)[0] == 0:
+        return np.ascontiguousarray(root)
+    with single_threaded_blas:
+        (found,) = scipy.linalg.qr(root, mode="r", check_finite=False)
+    return np.ascontiguousarray(found[: root.shape[1]])

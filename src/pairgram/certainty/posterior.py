@@ -1,0 +1,600 @@
+"""`Posterior`: how sure the scores of a fitted model are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from scipy.spatial.distance import cdist
+from scipy.special import ndtr, ndtri
+
+from pairgram._support.arrays import blocks, reads_lists
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector
+from pairgram._support.files import shown
+from pairgram._support.machine import single_threaded_blas, thread_count
+from pairgram._support.parameters import (
+    AT_LEAST_0,
+    Setting,
+    check_setting,
+    check_size,
+    choice,
+)
+from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
+from pairgram.data.queries import Queries, as_ids
+from pairgram.features.base import (
+    checked,
+    dense,
+    features_of,
+    generator,
+    scorer_of,
+    scores_of_rows,
+)
+from pairgram.features.kernel_map import kernel_among, with_support_of
+from pairgram.files.kinds import OTHERS, PART
+from pairgram.files.read_write import read_file, write_file
+from pairgram.rankers.load import part_of, restore_model
+from pairgram.rankers.scores import Scorer, columns_of, in_memory
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix, RandomState, RowsLike
+
+Reference = Literal["list", "training"]
+# Features are made of so many rows at once, and the kernel values of rows in tiles of so many. A
+# triangular root is multiplied in at most so many panels of rows, or panels of so many rows.
+ROWS_AT_ONCE, TILE, PANELS, PANEL = 1024, 128, 8, 48
+# Kernel values of two rows that differ by less than this share are equal but for rounding.
+ROUNDING = 1e-14
+LEVEL = Setting(
+    "a number above 0.5 and below 1",
+    lambda value: isinstance(value, Real) and 0.5 < float(value) < 1,
+)
+# What files hold of a posterior besides its model.
+SETTINGS = {
+    "noise": AT_LEAST_0,
+    "unseen": AT_LEAST_0,
+    "label_noise": AT_LEAST_0,
+    "kind": choice("exact", "approximate"),
+}
+
+
+def _check_file(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
+    require(not np.tril(arrays["root"], -1).any(), "root must be upper triangular")
+    whole = "shares" not in arrays or ("mean" in arrays and settings["unseen"] > 0)
+    require(whole, "shares needs mean and unseen > 0")
+    has_kernel = settings["model"]["settings"].get("kernel") not in (None, "linear")
+    require(has_kernel == ("shares" in arrays), "shares must be there with a kernel alone")
+
+
+OTHERS["Posterior"] = Kind(
+    {"model": PART, **SETTINGS},
+    {
+        "root": Array(FLOAT64, ("n_dimensions", "outputs")),
+        "mean?": Array(FLOAT64, ("outputs",)),
+        "shares?": Array(FLOAT64, ("outputs",)),
+    },
+    _check_file,
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Posterior:
+    """How sure the scores of a model are, given the labels; `posterior` makes it.
+
+    Only differences of scores mean something, because a constant that is added to the scores of a
+    list changes no ranking.
+
+    Attributes
+    ----------
+    model : RankRLS or RankRLSCV
+        The fitted model. It does not change if that is fitted again.
+    noise : float
+        σ², in the unit of the objective.
+    label_noise : float
+        The variance of a label of weight 1, and half of that of a margin; about its mean where it
+        differs from list to list, of which `kind` tells.
+    kind : {"exact", "approximate"}
+        "exact" if labels have the same weight in all lists, as with ``weighting="documents"``, with
+        lists of one size, or for comparisons.
+    root : ndarray of shape (n_dimensions, n_coefs)
+        A in the variance ``noise · ‖A h‖²`` of a difference h of features, or of kernel values with
+        the training rows: upper triangular or trapezoidal.
+    unseen : float
+        1 / alpha where scores have directions that no training row has: with a kernel, or with more
+        features than rows. The variance is then ``noise · (unseen k(h, h) − ‖A h‖²)`` with the
+        squared length k(h, h) in the space of the ridge. Otherwise 0.
+    mean : ndarray of shape (n_coefs,), or None
+        The weighted mean of h over the training rows that count. None for statistics alone.
+    shares : ndarray of shape (n_coefs,), or None
+        With a kernel, the shares of the training rows in this mean.
+
+    Examples
+    --------
+    >>> from pairgram import Posterior, RankRLS, make_ranking, posterior
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> posterior(RankRLS().fit(X, y, qid=qid), X, y, qid=qid).save("posterior.safetensors")
+    >>> Posterior.load("posterior.safetensors").draw(1000, random_state=0).shape
+    (1000, 20)
+    """
+
+    model: Any
+    root: Vector
+    noise: float
+    label_noise: float
+    kind: Literal["exact", "approximate"]
+    unseen: float = 0.0
+    mean: Vector | None = None
+    shares: Vector | None = None
+
+    def __repr__(self) -> str:
+        size = f"{self.root.shape[1]} coefficients"
+        noise = f"noise={self.noise:.4g}, label_noise={self.label_noise:.4g}"
+        return f"<Posterior of {size}, {self.kind}, {noise}>"
+
+    def std(
+        self, X: RowsLike, *, qid: ArrayLike | None = None, reference: Reference = "list"
+    ) -> Vector:
+        """Return the standard deviations of scores relative to a reference.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            The rows of a table are read into memory.
+        qid : array-like of shape (n_rows,) or None, default=None
+            Query ids. None means that all rows are one list.
+        reference : {"list", "training"}, default="list"
+            What deviations are relative to: the mean score of the list of a row, or that of the
+            training rows. With "list" they depend on the other rows of the list, and that of a row
+            alone is 0.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+
+        Raises
+        ------
+        ValueError
+            If rows are not as `predict` of the model takes them; or if `reference` is "training"
+            and the posterior is of statistics or a table.
+
+        Notes
+        -----
+        It takes ``n_rows · n_features²`` flops, with a kernel ``n_rows · n_support²`` and the
+        kernel values of rows with those of their list.
+        """
+        if reference not in get_args(Reference):
+            raise ArgumentError("reference", f"must be 'list' or 'training', got {reference!r}")
+        if reference == "training" and self.mean is None:
+            raise ArgumentError(
+                "reference",
+                "must be 'list' for a posterior of statistics, such as those of a table, which do "
+                "not tell the mean of the rows",
+            )
+        *_, qid, rows = self._read(X, qid)
+        return self._deviations(rows, qid, reference == "training")
+
+    def std_of_differences(self, Xa: RowsLike, Xb: RowsLike) -> Vector:
+        """Return the standard deviations of differences of scores.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+            The rows of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            The standard deviation of ``f(a) − f(b)`` for the rows a of Xa and b of Xb, given the
+            labels: ``sqrt(σ² (a − b)ᵀ (G + alpha I)⁻¹ (a − b))``, and the like with a kernel, or
+            with ``scale=True``. For a difference of two labels of weight 1, its variance has
+            ``2 label_noise`` besides.
+
+        Raises
+        ------
+        ValueError
+            If rows are not as in `predict`, or if what the model sees of a row depends on others of
+            its list.
+        """
+        if reads_lists(self.model):
+            raise ValueError(
+                "single rows are compared, but the model, or its prior, looks at the other rows of "
+                "their list: take std(X, qid=...)"
+            )
+        (*_, first), (*_, second) = self._read(Xa), self._read(Xb)
+        n_rows = first.shape[0]
+        if second.shape[0] != n_rows:
+            raise ArgumentError(
+                "Xb", f"must have as many rows as Xa, {n_rows}, got {second.shape[0]}"
+            )
+        return np.sqrt(self._of_differences(first, second))
+
+    def probability_above(self, Xa: RowsLike, Xb: RowsLike) -> Vector:
+        """Return how probable it is, given the labels, that a row has the higher score.
+
+        Parameters
+        ----------
+        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
+            The rows of each pair.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            The probability that ``f(a) > f(b)``. It is ``Φ((f(a) − f(b)) / deviation)`` with the
+            deviation of `std_of_differences`, and 1/2 for rows whose scores cannot differ.
+
+        Raises
+        ------
+        ValueError
+            As `std_of_differences`.
+        """
+        deviations, predict = self.std_of_differences(Xa, Xb), self.model.predict
+        difference = predict(Xa).astype(np.float64) - predict(Xb)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = ndtr(difference / deviations)
+        return np.where(np.isnan(found), 0.5, found)
+
+    def rank_ranges(
+        self, X: RowsLike, *, qid: ArrayLike | None = None, level: float = 0.95
+    ) -> dict[str, AnyArray]:
+        """Return the range of ranks that each row may have.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
+            A table is read into memory.
+        qid : array-like of shape (n_rows,) or None, default=None
+            Query ids. None means that all rows are one list.
+        level : float, 0.5 < level < 1, default=0.95
+            The order of two rows is known if one is above the other with at least this probability.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,)
+            ``pandas.DataFrame(found)`` makes a frame of it. Lists stand in the order of their first
+            rows, and in each the best rows come first. The columns are
+
+            - ``qid``, if it is given;
+            - ``row``: the number of the row of X;
+            - ``score``, and the ``deviation`` of its difference from the mean of its list, as of
+              `std`;
+            - ``rank``: 1 for the highest score of its list;
+            - ``best``: 1 + how many rows of its list are known to be above it;
+            - ``worst``: the number of rows of its list, less those known to be below it.
+
+        Raises
+        ------
+        ValueError
+            If rows are not as in `predict`, or if `level` is not such a number.
+
+        Notes
+        -----
+        Every pair is judged by itself, as in `probability_above`, without a correction for the
+        number of pairs. Among many rows, some pairs therefore seem to be in a known order by
+        chance. A list of n rows takes ``O(n² n_coefs)`` time.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from pairgram import Preferences, RankRLS, posterior
+        >>> battles = Preferences([0] * 30 + [1] * 30, [1] * 30 + [2] * 30)
+        >>> arena = RankRLS().fit(np.eye(3), battles)
+        >>> posterior(arena, np.eye(3), battles).rank_ranges(np.eye(3))["row"]
+        array([0, 1, 2])
+        """
+        check_setting("level", level, LEVEL)
+        model, X, qid, rows = self._read(X, qid)
+        scores = model.predict(X, qid=qid).astype(np.float64)
+        lists, reach = Queries.make(len(scores), qid=qid), float(ndtri(level))
+        order = np.arange(len(scores)) if lists.order is None else lists.order
+        parts = [order[a:b] for a, b in pairwise(lists.offsets)]
+        parts = [part[np.argsort(-scores[part], kind="stable")] for part in parts]
+        order = np.concatenate(parts)
+        ends = np.ones((len(scores), 2), np.int64)
+
+        def fill(part: Rows) -> None:
+            if len(part) > 1:  # a million lists may have one row each
+                ends[part] = self._told_apart(rows[part], scores[part], reach)
+
+        with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
+            list(pool.map(fill, parts))
+        return {
+            **({} if qid is None else {"qid": as_ids(qid, len(scores))[order]}),
+            "row": order,
+            "score": scores[order],
+            "deviation": self._deviations(rows, qid)[order],
+            "rank": np.concatenate([np.arange(1, len(part) + 1) for part in parts]),
+            "best": ends[order, 0],
+            "worst": ends[order, 1],
+        }
+
+    @property
+    def covariance(self) -> Vector:
+        """The covariance of the weights, (n_coefs, n_coefs): ``σ² (G + alpha I)⁻¹``.
+
+        With ``scale=True``, the diagonal of G takes the place of I. It is an error with a kernel,
+        which has no weights.
+        """
+        if self.shares is not None:
+            raise ValueError("a model with a kernel has no weights, whose covariance could be told")
+        found = self.root.T @ self.root
+        if self.unseen:
+            found = self.unseen * np.eye(len(found)) - found
+        return self.noise * found
+
+    def draw(self, n_draws: int = 1, random_state: RandomState = None) -> AnyArray:
+        """Draw weights from their posterior distribution, as Thompson sampling does.
+
+        Parameters
+        ----------
+        n_draws : int ≥ 1, default=1
+        random_state : int, RandomState, Generator or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n_coefs), float64
+            Draws from the normal distribution around `coef_` with `covariance`.
+
+        Raises
+        ------
+        ValueError
+            If the model has a kernel, or was solved in the dual form, as with fewer rows than
+            features.
+        """
+        check_size("n_draws", n_draws)
+        if self.unseen:
+            raise ValueError(
+                "weights cannot be drawn for a model with a kernel, or with more features than "
+                "rows, because its scores also vary in directions that no weight describes: take a "
+                "feature_map such as Nystroem or RandomFourier, or form='primal'"
+            )
+        normal = generator(random_state).normal(size=(int(n_draws), len(self.root)))
+        return np.asarray(self.model.coef_ + self.noise**0.5 * (normal @ self.root))
+
+    def row_scorer(
+        self, dtype: DTypeLike = np.float64, *, random_state: RandomState = None
+    ) -> Scorer:
+        """Return a function as `RankRLS.row_scorer` does, of weights that are drawn once.
+
+        Rankings by it are those of Thompson sampling.
+
+        Parameters
+        ----------
+        dtype : float64 or float32, default=float64
+            The type of the rows.
+        random_state : int, RandomState, Generator or None, default=None
+
+        Raises
+        ------
+        ValueError
+            As `draw`, and as `RankRLS.row_scorer`.
+        """
+        drawn = copy(self.model)
+        drawn.coef_ = self.draw(1, random_state)[0]
+        return Scorer(drawn, dtype)
+
+    def column_weights(
+        self, X: RowsLike | None = None, *, qid: ArrayLike | None = None
+    ) -> dict[str, AnyArray]:
+        """Return ``column_weights`` of the model with the deviation of each weight.
+
+        Its parameters are X and `qid`. The further columns are ``deviation`` and ``ratio``, which
+        is weight / deviation. This is no test: the ridge shrinks weights towards 0, and the
+        deviation does not include this bias.
+
+        Raises
+        ------
+        ValueError
+            As ``column_weights`` of the model; or if it has nodes.
+        """
+        table = self.model.column_weights(X, qid=qid)
+        if self.model.feature_map_ is not None:
+            raise ValueError("a model with nodes has no deviations of the weights of columns")
+        deviation = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))[table["column"]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {**table, "deviation": deviation, "ratio": table["weight"] / deviation}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the posterior and its model to a safetensors file, which holds no code.
+
+        The file is written completely or not at all. `Posterior.load` reads it.
+
+        Raises
+        ------
+        ValueError
+            If the model cannot be saved.
+        OSError
+            If the file cannot be written. The message names the file.
+        """
+        arrays, record = self.model._contents()
+        arrays = {f"model.{name}": array for name, array in arrays.items()}
+        own = {name: getattr(self, name) for name in ("root", "mean", "shares")}
+        arrays |= {name: array for name, array in own.items() if array is not None}
+        settings = {name: getattr(self, name) for name in SETTINGS}
+        settings["model"] = {"kind": self.model._file_kind, "settings": record}
+        write_file(path, "Posterior", arrays, {"feature_map": None, **settings})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote. Loading runs no code from the file.
+
+        Raises
+        ------
+        ValueError
+            If the file does not hold a posterior, is damaged, or has a setting or an array that
+            `save` would not write. The message names the file.
+        OSError
+            If the file cannot be read.
+        """
+        _, arrays, settings = read_file(path, ("Posterior",))
+        of_model = settings.pop("model")
+        model = restore_model(of_model["kind"], part_of(arrays, "model"), of_model["settings"])
+        own: Any = {name: arrays.get(name) for name in ("root", "mean", "shares")}
+        if own["root"].shape[1:] != model.coef_.shape:
+            raise ValueError(f"{shown(path)}: root must have a column for every coefficient")
+        return cls(model=model, **own, **{name: settings[name] for name in SETTINGS})
+
+    def _read(self, X: RowsLike, qid: ArrayLike | None = None) -> tuple[Any, Any, Any, Any]:
+        """Return a model, rows and their query ids for `predict`, and what the map takes."""
+        model, X, qid = in_memory(self.model, X, qid)
+        rows, feature_map = columns_of(model, X, qid), model.feature_map_
+        return model, X, qid, rows if feature_map is None else checked(feature_map, rows)
+
+    def features(self, rows: Matrix) -> Vector:
+        """Return the features, or the kernel values, of checked rows, dense, in float64."""
+        feature_map = self.model.feature_map_
+        made = rows if feature_map is None else features_of(feature_map, rows)
+        return dense(made).astype(np.float64)
+
+    def products(self, rows: Matrix, others: Matrix) -> Vector:
+        """Return the kernel values of rows with the same rows of another matrix, (n_rows,)."""
+        of = self.model.feature_map_
+        tiles = blocks(rows.shape[0], TILE)
+        return np.concatenate(
+            [kernel_among(of, rows[tile], others[tile]).diagonal() for tile in tiles]
+        )
+
+    def rooted(self, H: Vector) -> Vector:
+        """Return ``A h`` of rows h, (n_rows, n_dimensions); what is 0 is not multiplied."""
+        found = np.empty((len(H), len(self.root)))
+        with single_threaded_blas:
+            for part in blocks(len(self.root), max(PANEL, len(self.root) // PANELS)):
+                found[:, part] = H[:, part.start :] @ self.root[part, part.start :].T
+        return found
+
+    def of(self, products: Vector, explained: Vector) -> Vector:
+        """Return (co)variances of products in the space of the ridge, and of those of `rooted`."""
+        return self.noise * (self.unseen * products - explained if self.unseen else explained)
+
+    def _variances(self, H: Vector, squares: Vector | None = None) -> Vector:
+        """Return the variances of differences h, with a kernel of these squared lengths."""
+        if squares is None:
+            squares = np.einsum("ij,ij->i", H, H)
+        Z = self.rooted(H)
+        return np.maximum(self.of(squares, np.einsum("ij,ij->i", Z, Z)), 0.0)
+
+    def _deviations(self, rows: Matrix, qid: ArrayLike | None, of_training: bool = False) -> Vector:
+        """Return the deviations of scores of checked rows; see `std`."""
+        n_rows = rows.shape[0]
+        found: list[Future[Vector]] = []
+        with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
+            order: Any = slice(None)
+            if of_training:
+                found += [pool.submit(self._from_training, rows[p]) for p in _even_blocks(n_rows)]
+            else:
+                lists = Queries.make(n_rows, qid=qid)
+                order = order if lists.order is None else lists.order
+                rows = rows[order]
+                for first, last in _batches(lists.sizes):
+                    own = rows[lists.offsets[first] : lists.offsets[last]]
+                    if own.shape[0] <= ROWS_AT_ONCE:
+                        found.append(pool.submit(self._of_lists, own, lists.sizes[first:last]))
+                    else:
+                        found += self._of_long_list(own, pool)
+        deviations = np.empty(n_rows)
+        deviations[order] = np.sqrt(np.concatenate([part.result() for part in found]))
+        return deviations
+
+    def _of_differences(self, first: Matrix, second: Matrix) -> Vector:
+        """Return the variances of differences of scores of checked rows, (n_rows,)."""
+        found = np.empty(first.shape[0])
+        for part in blocks(len(found), ROWS_AT_ONCE):
+            a, b, squares = first[part], second[part], None
+            if self.shares is not None:
+                both = self.products(a, a) + self.products(b, b)
+                squares = both - 2 * self.products(a, b)
+                squares[squares <= ROUNDING * both] = 0.0  # two equal rows
+            found[part] = self._variances(self.features(a) - self.features(b), squares)
+        return found
+
+    def _from_training(self, rows: Matrix) -> Vector:
+        """Return the variances of scores of rows, less the mean score of the training rows."""
+        mean, shares, H, squares = self.mean, self.shares, self.features(rows), None
+        assert mean is not None
+        if shares is not None:
+            squares = self.products(rows, rows) - 2 * (H @ shares) + mean @ shares
+        return self._variances(H - mean, squares)
+
+    def _of_lists(self, rows: Matrix, sizes: Rows) -> Vector:
+        """Return the variances of scores of whole lists, less the mean score of their list."""
+        H, squares, sizes = self.features(rows), None, sizes[sizes > 0]
+        ends = np.cumsum(sizes)
+        means = np.add.reduceat(H, ends - sizes, axis=0) / sizes[:, None]
+        if self.shares is not None:
+            own = [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+            grams = [kernel_among(self.model.feature_map_, one, one) for one in own]
+            squares = np.concatenate([K.diagonal() - 2 * K.mean(axis=1) + K.mean() for K in grams])
+        return self._variances(H - np.repeat(means, sizes, axis=0), squares)
+
+    def _of_long_list(self, rows: Matrix, pool: ThreadPoolExecutor) -> list[Future[Vector]]:
+        """Return the same of one list, in blocks."""
+        n_rows, with_all = rows.shape[0], None
+        parts = [*_even_blocks(n_rows)]
+        if self.shares is None:
+            sums = pool.map(lambda part: self.features(rows[part]).sum(axis=0), parts)
+            mean = sum(sums) / n_rows
+        else:
+            own, shares = rows.astype(np.float64), np.full(n_rows, 1 / n_rows)
+            of_rows = with_support_of(self.model.feature_map_, own)
+
+            def mean_with(others: Any) -> Vector:
+                scorer = scorer_of(of_rows, shares, own.dtype)
+                if scorer is None:  # as of sparse rows
+                    return scores_of_rows(of_rows, others, shares)
+                return scorer.scores(others.astype(np.float64))
+
+            mean, with_all = mean_with(self.model.feature_map_.support_rows_), mean_with(own)
+
+        def of_part(part: slice) -> Vector:
+            squares = None
+            if with_all is not None:
+                own = self.products(rows[part], rows[part])
+                squares = own - 2 * with_all[part] + with_all.mean()
+            return self._variances(self.features(rows[part]) - mean, squares)
+
+        return [pool.submit(of_part, part) for part in parts]
+
+    def _told_apart(self, rows: Matrix, scores: Vector, reach: float) -> Rows:
+        """Return the best and the worst rank of the rows of a list, (n_rows, 2)."""
+        H = self.features(rows)
+        H -= H.mean(axis=0)
+        Z, products = self.rooted(H), None
+        if self.shares is not None:
+            squares = self.products(rows, rows)
+        # What differs by less than this differs by rounding.
+        least = 1e-12 * np.abs(scores).max()
+        ends = np.empty((len(scores), 2), np.int64)
+        for part in blocks(len(scores), TILE):
+            square = np.zeros(1)
+            if self.shares is not None:
+                products = kernel_among(self.model.feature_map_, rows[part], rows)
+                square = squares[part, None] + squares - 2 * products
+            elif self.unseen:
+                square = cdist(H[part], H, "sqeuclidean")
+            variances = self.of(square, cdist(Z[part], Z, "sqeuclidean"))
+            apart = np.maximum(reach * np.sqrt(np.maximum(variances, 0.0)), least)
+            above = scores - scores[part, None]
+            ends[part, 0] = 1 + (above > apart).sum(axis=1)
+            ends[part, 1] = len(scores) - (-above > apart).sum(axis=1)
+        return ends
+
+
+def _batches(sizes: Rows) -> Iterator[tuple[int, int]]:
+    """Yield (first, last) of lists that make a block together, or of a list that is longer."""
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        begin = ends[first] - sizes[first]
+        last = max(first + 1, int(np.searchsorted(ends, begin + ROWS_AT_ONCE, side="right")))
+        yield first, last
+        first = last
+
+
+def _even_blocks(n_rows: int) -> Iterator[slice]:
+    """Yield slices of about `ROWS_AT_ONCE` rows and of one size, for any number of threads."""
+    return blocks(n_rows, -(-n_rows // max(2, -(-n_rows // ROWS_AT_ONCE))))
