@@ -29,7 +29,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from common import markdown_table, print_tables
-from pairgram import Pairgram, RankRLS, RankRLSCV, posterior, propose
+from pairgram import Pairgram, Pairs, RankRLS, RankRLSCV, posterior, propose
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 from qsar import load_qsar
@@ -72,7 +72,7 @@ def gamma_of(X: np.ndarray) -> float:
 
 def model_of(X: np.ndarray, y: np.ndarray) -> RankRLSCV:
     """Return our model of what has been measured; evidence chooses the ridge."""
-    model = RankRLSCV(kernel="rbf", gamma=gamma_of(X), weighting="documents")
+    model = RankRLSCV(kernel="rbf", gamma=gamma_of(X), pairs=Pairs(weighting="documents"))
     return model.set_params(scoring="evidence").fit(X, y)
 
 
@@ -194,7 +194,7 @@ def regret_of(way: str, share: float, noise: float, same: bool, seed: int) -> np
             labels.append(true[first] + rng.normal() + noise * rng.normal(size=SHOWN))
         qid = day * LISTS + np.repeat(np.arange(LISTS), SHOWN)
         rows = np.vstack(shown), np.concatenate(labels)
-        today = Pairgram.from_rows(*rows, qid=qid, weighting="documents")
+        today = Pairgram.from_rows(*rows, qid=qid, pairs=Pairs(weighting="documents"))
         total = today if total is None else total + today
     return regret
 

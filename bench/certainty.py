@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from common import interleaved, markdown_table, print_tables, ratio_table
 from pairgram import Posterior, RankRLS, RankRLSCV, posterior, propose
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.kernel_map import KernelMap
 from pairgram.solvers.dual_gram import DualGram
 
@@ -78,8 +78,8 @@ class Made:
         self.X, self.noisy = X, self.truth + noise
         self.y = self.noisy + 3.0 * rng.normal(size=n_lists)[self.qid]
         setting = {"kernel": "rbf", "gamma": 0.05} if kind == "smooth" else {}
-        self.model = RankRLS(1.0, weighting="documents", **setting)
-        self.search = RankRLSCV(weighting="documents", **setting)
+        self.model = RankRLS(1.0, pairs=Pairs(weighting="documents"), **setting)
+        self.search = RankRLSCV(pairs=Pairs(weighting="documents"), **setting)
         self.search.set_params(scoring="pairwise_squared_error")
         self.by_evidence = clone(self.search).set_params(scoring="evidence")
 
@@ -134,7 +134,7 @@ def of_assay(name: str, options: Options) -> Iterator[list[str]]:
             train, test = published
             if is_drawn:
                 train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
-            search = RankRLSCV(kernel=kernel, weighting="documents")
+            search = RankRLSCV(kernel=kernel, pairs=Pairs(weighting="documents"))
             search.set_params(inputs="standard", scoring="pairwise_squared_error")
             sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
             i, j = (test[part] for part in pairs_of(len(test), rng))
@@ -187,7 +187,7 @@ def process(options: Options) -> Iterator[str]:
     y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=1000)
     covariance = RBF(10**0.5 / 2**0.5, "fixed") + ConstantKernel(1e5, "fixed")
     beside = GaussianProcessRegressor(covariance, alpha=0.1, optimizer=None)
-    ours = RankRLS(0.1, kernel="rbf", gamma=0.1, weighting="documents").fit(X, y)
+    ours = RankRLS(0.1, kernel="rbf", gamma=0.1, pairs=Pairs(weighting="documents")).fit(X, y)
     sure = posterior(ours, X, y)
     pool = rng.normal(size=(20_000, 10))
     calls: dict[str, Callable[[], object]] = {
@@ -239,7 +239,7 @@ def factors_of(sure: Posterior, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -
     for one in range(5):
         own = fold == one
         rest = RankRLS(model.alpha_, kernel=model.kernel, gamma=model.gamma, inputs=model.inputs)
-        rest.set_params(weighting="documents")
+        rest.set_params(pairs=Pairs(weighting="documents"))
         others = {"X": X[~own], "y": y[~own], "qid": qid[~own]}
         of_rest = posterior(rest.fit(**others), **others)
         i, j = np.triu_indices(own.sum(), 1)
@@ -297,7 +297,7 @@ def off_of_assay(name: str, kernel: str, options: Options) -> list[Factored]:
     for seed in range(options.seeds):
         rng = np.random.default_rng(seed)
         train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
-        search = RankRLSCV(kernel=kernel, weighting="documents")
+        search = RankRLSCV(kernel=kernel, pairs=Pairs(weighting="documents"))
         search.set_params(inputs="standard", scoring="pairwise_squared_error")
         sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
         factors = factors_of(sure, X[train], y[train], np.zeros(len(train), int))
@@ -356,7 +356,7 @@ def lost_of_made(kind: str, n_lists: int, seed: int) -> list[float]:
 
     found = []
     for scoring in WAYS.values():
-        search = RankRLSCV(weighting="documents", scoring=scoring)
+        search = RankRLSCV(pairs=Pairs(weighting="documents"), scoring=scoring)
         search.set_params(**setting if is_smooth else {})
         search.fit(data.X[train], data.y[train], qid=data.qid[train])
         path = errors(search.coef_path_, search)
@@ -376,7 +376,7 @@ def lost_of_assay(name: str, n_rows: int | None, options: Options) -> np.ndarray
         errors = []
         for scoring in WAYS.values():
             search = RankRLSCV(kernel="rbf", gamma=list(GAMMAS / X.shape[1]), scoring=scoring)
-            search.set_params(inputs="standard", weighting="documents")
+            search.set_params(inputs="standard", pairs=Pairs(weighting="documents"))
             search.fit(X[train[:n_rows]], y[train[:n_rows]])
             errors.append(np.var(y[test] - search.predict(X[test])))
         lost.append(np.array(errors) / min(errors) - 1)
@@ -391,10 +391,10 @@ def evidence(options: Options) -> Iterator[str]:
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(4000, 10)), np.arange(4000) // 20
     y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=4000)
-    told = {"kernel": "rbf", "gamma": 0.05, "weighting": "documents"}
+    told = {"kernel": "rbf", "gamma": 0.05, "pairs": Pairs(weighting="documents")}
     rows = RankingData.delimit(X, y, qid)
     data = replace(rows, feature_map=KernelMap("rbf", gamma=0.05).fit(X))
-    gram = DualGram(data, PairSettings("with_ties", "query", "documents"))
+    gram = DualGram(data, Pairs("with_ties", scope="query", weighting="documents"))
 
     def path() -> None:
         ridge = gram.decompose()

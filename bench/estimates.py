@@ -21,6 +21,7 @@ from common import machine_line, markdown_table, progress, seconds, stopwatch
 from pairgram import (
     ELMRank,
     ELMRankCV,
+    Pairs,
     RandomNodes,
     RankRLS,
     RankRLSCV,
@@ -84,11 +85,11 @@ def cases(is_long: bool) -> Iterator[Case]:
     yield sparse_rows_of(RankSVM(C=0.01), 40_000 * more, 5_000 * more)
     yield sparse_rows_of(RankSVMCV(cv=3), 40_000 * more, 5_000 * more)
     yield rows_of(
-        ELMRank(n_nodes=500, n_estimators=2, random_state=0, scope="query"), 100 * more, 50, 20
+        ELMRank(n_nodes=500, n_estimators=2, random_state=0, pairs=Pairs()), 100 * more, 50, 20
     )
-    yield rows_of(ELMRank(scope="query", n_estimators=5, random_state=0), 400 * more, 50, 20)
-    yield rows_of(ELMRankCV(scope="query", random_state=0, cv=5), 400 * more, 50, 20)
-    yield rows_of(ELMRankCV(n_nodes=500, scope="query", random_state=0, cv=5), 100, 50, 20)
+    yield rows_of(ELMRank(pairs=Pairs(), n_estimators=5, random_state=0), 400 * more, 50, 20)
+    yield rows_of(ELMRankCV(pairs=Pairs(), random_state=0, cv=5), 400 * more, 50, 20)
+    yield rows_of(ELMRankCV(n_nodes=500, pairs=Pairs(), random_state=0, cv=5), 100, 50, 20)
 
 
 def told(case: Case) -> float:

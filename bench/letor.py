@@ -37,6 +37,7 @@ from boosters import (
     train_xgboost,
 )
 from common import machine_line, markdown_table, progress, seconds, stopwatch, use_threads
+from pairgram import Pairs
 from pairgram.datasets import Fold
 
 CONVENTIONS = {"OHSUMED": "letor", "MQ2008": "default"}
@@ -96,12 +97,15 @@ LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
 RANDOM = "LightGBM lambdarank, {} random settings, early stopping"
 XGBOOST = "XGBoost rank:ndcg and rank:map, 4 settings, early stopping"
 CATBOOST = "CatBoost YetiRank, up to 300 trees of depth 5"
-PAIRS_AND_TARGETS = (
-    ("with_ties", "label"),
-    ("without_ties", "label"),
-    ("without_ties", "gain"),
-    ("gain_difference", "label"),
-    ("gain_difference", "gain"),
+SEVERAL = tuple(
+    Pairs(kind, target=target)
+    for kind, target in (
+        ("with_ties", "label"),
+        ("without_ties", "label"),
+        ("without_ties", "gain"),
+        ("gain_difference", "label"),
+        ("gain_difference", "gain"),
+    )
 )
 FOURIER_GAMMA = 1 / 60  # a sixteenth of 1 / variance, for 45 columns
 PEERS = (LINEAR, QUANTILES, FOURIER, LIGHTGBM)  # whose MAP is compared query by query
@@ -118,11 +122,9 @@ def train_rank_rls(fold: Fold, **settings: Any) -> Predict:
 def train_single(fold: Fold, **settings: Any) -> Predict:
     """Fit one of the models that the ranker without settings may choose, to the same rows."""
     X, y, qid = (np.concatenate(parts) for parts in zip(fold.train, fold.valid, strict=True))
-    several = {
-        "pairs": ["with_ties", "without_ties", "gain_difference"],
-        "target": ["label", "gain"],
-    }
-    model = pairgram.RankRLSCV(scoring="map", **several, **settings)
+    kinds = ("with_ties", "without_ties", "gain_difference")
+    several = [Pairs(kind, target=target) for kind in kinds for target in ("label", "gain")]
+    model = pairgram.RankRLSCV(scoring="map", pairs=several, **settings)
     model.fit(X, y, qid=qid)
     return lambda rows: model.predict(rows, qid=fold.test.qid)
 
@@ -153,9 +155,9 @@ def trainers(
         POINTWISE: functools.partial(train_rank_rls, alphas=PAPER_ALPHAS, pairs=None),
     }
     ways[LINEAR] = train_rank_rls
-    for pairs, target in PAIRS_AND_TARGETS:
-        name = f"pairs={pairs!r}, target={target!r}, default alphas"
-        ways[name] = functools.partial(train_rank_rls, pairs=pairs, target=target)
+    for pairs in SEVERAL:
+        name = f"pairs={pairs.kind!r}, target={pairs.target!r}, default alphas"
+        ways[name] = functools.partial(train_rank_rls, pairs=pairs)
     ways[QUANTILES] = functools.partial(train_single, inputs="raw+quantile")
     ways[LISTS] = functools.partial(train_single, inputs=[None, *WITHIN_LISTS])
     fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)

@@ -38,7 +38,7 @@ from data import Ranking
 from pairgram import RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from pairgram._support.limits import limits_of
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.solvers.systems import Systems
 
 PER_ROW, SIZE = 30, 20
@@ -109,7 +109,7 @@ def residuals(rows: Ranking, alphas: np.ndarray, coefs: np.ndarray) -> float:
 
 def systems_of(rows: Ranking) -> Systems:
     """Return the system of all rows."""
-    return Systems([RankingData.make(*rows[:2], qid=rows.qid)], PairSettings("with_ties"))
+    return Systems([RankingData.make(*rows[:2], qid=rows.qid)], Pairs("with_ties"))
 
 
 def table_one(options: Options) -> Iterator[str]:

@@ -16,11 +16,11 @@ def data_of(problem, K):
 def laplacian(problem, settings, rows=slice(None)):
     """The Laplacian of some rows."""
     query = problem.query[rows]
-    if settings.scope == "global" and settings.pairs is not None:
+    if settings.scope == "global" and settings.kind is not None:
         query = np.zeros_like(query)
     weights = [None if w is None else w[rows] for w in (problem.v, problem.query_weight)]
     return reference.laplacian(
-        problem.y[rows], query, settings.pairs, weights[0], settings.weighting, weights[1]
+        problem.y[rows], query, settings.kind, weights[0], settings.weighting, weights[1]
     )[0]
 
 

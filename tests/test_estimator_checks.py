@@ -8,6 +8,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import pairgram
 from pairgram import (
     Nystroem,
+    Pairs,
     RandomNodes,
     RankRLS,
     RankRLSCV,
@@ -46,7 +47,7 @@ def test_all_estimators_are_checked():
 @pytest.mark.parametrize(
     "estimator",
     [
-        RankRLS(pairs="label_difference", weighting="queries", scale=True),
+        RankRLS(pairs=Pairs("label_difference", weighting="queries"), scale=True),
         RankRLS(pairs=None, form="dual"),
         RankRLS(inputs="standard", kernel="minmax"),
         RankRLS(missing="median", inputs="raw+quantile"),

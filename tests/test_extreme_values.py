@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from axes import every
-from parts.data import PairSettings, RankingData, apply_half_laplacian
+from parts.data import Pairs, RankingData, apply_half_laplacian
 from problems import BY_STEPS
 
 RNG = np.random.default_rng(0)
@@ -26,10 +26,10 @@ MODELS = {
     "dual": pg.RankRLS(form="dual"),
     "rbf": pg.RankRLS(kernel="rbf"),
     "rbf, gain": pg.RankRLS(kernel="rbf", pairs="gain_difference"),
-    "queries": pg.RankRLS(weighting="queries"),
-    "documents": pg.RankRLS(weighting="documents"),
+    "queries": pg.RankRLS(pairs=pg.Pairs(weighting="queries")),
+    "documents": pg.RankRLS(pairs=pg.Pairs(weighting="documents")),
     "scale": pg.RankRLS(scale=True),
-    "global": pg.RankRLS(scope="global"),
+    "global": pg.RankRLS(pairs=pg.Pairs(scope="global")),
     "RankRLSCV": pg.RankRLSCV(),
     "RankRLSCV, dual": pg.RankRLSCV(form="dual"),
     "RankRLSCV, scale": pg.RankRLSCV(scale=True),
@@ -142,7 +142,7 @@ def test_the_root_of_a_laplacian_and_its_adjoint_beside_tiny_weights():
             rng.normal(size=(n, 1)), rng.integers(0, 3, n), sample_weight=weights
         )
         for pairs in ("gain_difference", "label_difference"):
-            settings = PairSettings(pairs)
+            settings = Pairs(pairs)
             root = apply_half_laplacian(data.problem(settings), np.eye(n))
             adjoint = apply_half_laplacian(data.problem(settings), np.eye(n), adjoint=True)
             assert np.isfinite(adjoint).all()

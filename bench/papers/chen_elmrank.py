@@ -138,8 +138,11 @@ GAMMAS = 2.0 ** np.arange(-8, 3, 2)
 # Settings of `RankRLS`, and what its ridge is chosen by. MPRank is the preset with
 # C = 1 / (2 alpha), and LSSVR that with C = 1 / alpha, whose bias changes no order.
 KERNEL_MODELS: Mapping[str, tuple[dict[str, str], str]] = {
-    "MPRank": ({"scope": "global"}, "pairwise_squared_error"),
-    "LSSVR": ({"scope": "global", "weighting": "documents"}, "pairwise_squared_error"),
+    "MPRank": ({"pairs": pairgram.Pairs(scope="global")}, "pairwise_squared_error"),
+    "LSSVR": (
+        {"pairs": pairgram.Pairs(scope="global", weighting="documents")},
+        "pairwise_squared_error",
+    ),
     "RankRLS": ({}, "pairwise_accuracy"),
 }
 # What the paper compares with: the model, its grid, and what the settings are chosen by.

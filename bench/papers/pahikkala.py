@@ -120,7 +120,9 @@ def train_rank_rls(fold: Fold) -> Predict:
 
 def train_rls(fold: Fold) -> Predict:
     """Least squares on labels: with an intercept, all pairs of rows, kept."""
-    model = pairgram.RankRLSCV(ALPHAS, scope="global", weighting="documents", scoring=MAP)
+    model = pairgram.RankRLSCV(
+        ALPHAS, pairs=pairgram.Pairs(scope="global", weighting="documents"), scoring=MAP
+    )
     return _chosen(model, fold)
 
 

@@ -19,6 +19,11 @@ Train:
     row_scorer                                a fast function that scores rows, for serving
     threads                                   how many threads work, in a ``with`` block
 
+Say what is compared:
+    Pairs                                     which pairs, with what weight, and their targets
+    Preferences                               "A was preferred to B", in place of labels
+    Clicks                                    clicks on lists, with propensities, in place of labels
+
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     Cross                                     products of two groups of columns, users × items
@@ -26,10 +31,6 @@ Map features:
 
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
-
-Learn from comparisons and clicks:
-    Preferences                               "A was preferred to B", in place of labels
-    Clicks                                    clicks on lists, with propensities, in place of labels
 
 Make rows from interactions:
     sample_negatives                          items that users have not seen, to learn from
@@ -75,6 +76,7 @@ _NAMES = {
     "_core": ("__version__",),
     "_support.machine": ("threads",),
     "clicks.clicked": ("Clicks",),
+    "data.pairs": ("Pairs",),
     "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
     "certainty.fits": ("posterior",),

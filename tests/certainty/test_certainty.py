@@ -77,7 +77,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_deviations(kind, search, tmp_path):
     lists, (setting, kernel) = Lists(), KINDS[kind]
-    told = {"weighting": "documents", **setting}
+    told = {"pairs": pg.Pairs(weighting="documents"), **setting}
     model = pg.RankRLSCV([ALPHA], **told) if search else pg.RankRLS(ALPHA, **told)
     posterior, X, qid = sure(model, **lists.labelled), lists.X, lists.qid
     assert posterior.kind == "exact" and posterior.label_noise == pytest.approx(posterior.noise)
@@ -119,7 +119,7 @@ def test_beside_scikit_learn(constant):
     kernel = RBF(1.0, "fixed") + ConstantKernel(constant, "fixed")
     process = GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, y)
     mean, C = process.predict(Z, return_cov=True)
-    told = {"weighting": "documents", "kernel": "rbf", "gamma": 0.5}
+    told = {"pairs": pg.Pairs(weighting="documents"), "kernel": "rbf", "gamma": 0.5}
     model = pg.RankRLS(0.05, **told)
     posterior = sure(model, X, y)
     scores, found = model.predict(Z), posterior.std(Z)
@@ -136,7 +136,7 @@ def test_noise_is_unbiased():
     for _ in range(400):
         w = rng.normal(size=4)
         y = X @ w + 5.0 * rng.normal(size=8)[qid] + 2**0.5 * rng.normal(size=48)
-        model = pg.RankRLS(2.0, weighting="documents")
+        model = pg.RankRLS(2.0, pairs=pg.Pairs(weighting="documents"))
         found.append([sure(model, X, y, qid=qid).noise])
         C = covariance(X @ X.T, qid, np.ones(48), 2.0)
         error = model.predict(X) - X @ w
@@ -152,9 +152,9 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
     lists = Lists()
     told = {"X": lists.X, "y": lists.y, "qid": lists.qid}
     unit = {"pairs": 6.0, "documents": 1.0, "queries": 2 / 6}[weighting]
-    model = pg.RankRLS(ALPHA * unit, weighting=weighting)
+    model = pg.RankRLS(ALPHA * unit, pairs=pg.Pairs(weighting=weighting))
     posterior = sure(model, **told)
-    other = sure(pg.RankRLS(ALPHA, weighting="documents"), **told)
+    other = sure(pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents")), **told)
     assert posterior.kind == "exact"
     found, expected = (one.std(lists.X, qid=lists.qid) for one in (posterior, other))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -174,16 +174,16 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
         {"feature_map": pg.RandomNodes(100, random_state=0), "inputs": "standard"},
         {"feature_map": pg.Cross([0], [1, 2, 3])},
         {"pairs": None},
-        {"scope": "global"},
+        {"pairs": pg.Pairs(scope="global", weighting="documents")},
     ]
 )
 def test_any_features(setting):
     lists = Lists(seed=1)
-    model = pg.RankRLS(ALPHA, **{"weighting": "documents", **setting})
+    model = pg.RankRLS(ALPHA, **{"pairs": pg.Pairs(weighting="documents"), **setting})
     posterior = sure(model, **lists.labelled)
     H = lists.X if model.inputs_ is None else model.inputs_.transform(lists.X)
     H = H if model.feature_map_ is None else model.feature_map_.transform(H)
-    qid = lists.qid if setting.get("scope") != "global" else 0 * lists.qid
+    qid = lists.qid if "global" not in str(setting) else 0 * lists.qid
     if setting.get("scale"):
         D = np.eye(len(H)) - within(qid, lists.weight)
         H = H / np.sqrt(np.einsum("ij,i,ij->j", D @ H, lists.weight, D @ H))
@@ -198,7 +198,7 @@ def test_any_features(setting):
 
 def test_wide_rows_of_few_lists():
     lists = Lists(4, 5, 60)
-    posterior = sure(pg.RankRLS(ALPHA, weighting="documents"), **lists.labelled)
+    posterior = sure(pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents")), **lists.labelled)
     assert posterior.model.form_ == "dual"
     C = covariance(lists.X @ lists.X.T, lists.qid, lists.weight, ALPHA)
     found = posterior.std(lists.X, qid=lists.qid)
@@ -206,7 +206,7 @@ def test_wide_rows_of_few_lists():
     np.testing.assert_allclose(found / unit, relative(C, within(lists.qid)), rtol=1e-7)
     other = np.random.default_rng(1).normal(size=(2, 60)) + 20  # has directions of its own
     sparse = scipy.sparse.csr_array(lists.X)
-    of_sparse = pg.RankRLS(ALPHA, weighting="documents", form="dual")
+    of_sparse = pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents"), form="dual")
     told = {"y": lists.y, "qid": lists.qid, "sample_weight": lists.weight}
     np.testing.assert_allclose(
         sure(of_sparse, sparse, **told).std_of_differences(other[:1], other[1:]),
@@ -218,7 +218,7 @@ def test_wide_rows_of_few_lists():
 def test_statistics_and_tables():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    told = {"weighting": "documents"}
+    told = {"pairs": pg.Pairs(weighting="documents")}
     total = pg.Pairgram.from_rows(LISTS.X, LISTS.y, qid=LISTS.qid, **told)
     model = pg.RankRLS.from_pairgram(total, ALPHA)
     posterior = pg.posterior(model, total)
@@ -249,7 +249,7 @@ def test_statistics_and_tables():
 def test_tables_with_settings(told):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    X, given = LISTS.X.copy(), {"weighting": "documents", **told}
+    X, given = LISTS.X.copy(), {"pairs": pg.Pairs(weighting="documents"), **told}
     if "missing" in told:
         X[3, 2] = np.nan
     frame = pandas.DataFrame(X, columns=list("abcde")).assign(y=LISTS.y, q=LISTS.qid)
@@ -291,7 +291,7 @@ def test_searches_of_comparisons(tmp_path):
 
 
 def test_a_batch_of_models_and_weights_of_zero():
-    setting = {"weighting": "documents", "kernel": "rbf", "gamma": 0.1}
+    setting = {"pairs": pg.Pairs(weighting="documents"), "kernel": "rbf", "gamma": 0.1}
     weight = np.where(np.arange(60) % 6 == 5, 0.0, 1.0)
     told = {"qid": LISTS.qid, "sample_weight": weight}
     posterior = sure(pg.RankRLS(ALPHA, **setting), LISTS.X, LISTS.y, **told)
@@ -330,9 +330,9 @@ def test_a_row_alone_has_no_deviation():
 
 
 def test_draws_of_weights():
-    posterior = sure(pg.RankRLS(ALPHA, weighting="documents"), **LISTS.labelled)
+    posterior = sure(pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents")), **LISTS.labelled)
     draws, model = posterior.draw(20_000, random_state=0), posterior.model
-    total = pg.Pairgram.from_rows(**LISTS.labelled, weighting="documents")
+    total = pg.Pairgram.from_rows(**LISTS.labelled, pairs=pg.Pairs(weighting="documents"))
     C = posterior.noise * np.linalg.inv(total.G + ALPHA * np.eye(5))
     np.testing.assert_allclose(posterior.covariance, C, rtol=1e-9)
     np.testing.assert_allclose(np.cov(draws.T), C, atol=0.05 * C.max())
@@ -349,8 +349,8 @@ def test_draws_of_weights():
 
 def test_weights_of_few_rows():
     lists = Lists(4, 5, 60)
-    posterior = sure(pg.RankRLS(ALPHA, weighting="documents"), **lists.labelled)
-    total = pg.Pairgram.from_rows(**lists.labelled, weighting="documents")
+    posterior = sure(pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents")), **lists.labelled)
+    total = pg.Pairgram.from_rows(**lists.labelled, pairs=pg.Pairs(weighting="documents"))
     C = posterior.noise * np.linalg.inv(total.G + ALPHA * np.eye(60))
     np.testing.assert_allclose(posterior.covariance, C, atol=1e-10 * C.max())
 
@@ -391,7 +391,7 @@ def of_sums(total, alpha=ALPHA):
 
 def test_noise_of_statistics():
     """References are the residuals of rows, and how many labels the sums have of each list."""
-    lists, told = Lists(sizes=[3, 8, 8, 12]), {"weighting": "documents"}
+    lists, told = Lists(sizes=[3, 8, 8, 12]), {"pairs": pg.Pairs(weighting="documents")}
     X, y, qid = lists.X, lists.y, lists.qid
     weight, factors = np.where(np.arange(31) % 4, lists.weight, 0.0), 0.5 ** np.arange(4)[::-1]
     days = [
@@ -421,18 +421,21 @@ def test_noise_of_statistics():
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "documents", "queries"])
-@pytest.mark.parametrize("setting", [{"scope": "global"}, {"pairs": None}], ids=str)
-def test_statistics_know_as_much_of_labels_as_rows(weighting, setting):
-    lists, told = Lists(sizes=[3, 8, 8, 12]), {"weighting": weighting, **setting}
+@pytest.mark.parametrize(("kind", "scope"), [("with_ties", "global"), (None, "query")])
+def test_statistics_know_as_much_of_labels_as_rows(weighting, kind, scope):
+    lists = Lists(sizes=[3, 8, 8, 12])
+    told = {"pairs": pg.Pairs(kind, scope=scope, weighting=weighting)}
     total = pg.Pairgram.from_rows(**lists.labelled, **told)
     found = of_sums(total)
     expected = sure(pg.RankRLS(ALPHA, **told), **lists.labelled)
     assert found.kind == expected.kind
-    if "scope" in setting:
+    if kind:
         assert found.label_noise == pytest.approx(expected.label_noise)
 
 
-@pytest.mark.parametrize("setting", [{"weighting": "documents"}, {"pairs": None}], ids=str)
+@pytest.mark.parametrize(
+    "setting", [{"pairs": pg.Pairs(weighting="documents")}, {"pairs": None}], ids=str
+)
 @pytest.mark.parametrize("alike", [True, False])
 def test_statistics_know_the_weights_of_queries(setting, alike):
     lists = Lists(sizes=[3, 8, 8, 12])
@@ -540,7 +543,7 @@ def test_comparisons_weigh_a_margin_as_two_labels():
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_rank_ranges_count_who_is_known_to_be_above(kind):
     lists = Lists(seed=3)
-    model = pg.RankRLS(ALPHA, weighting="documents", **KINDS[kind][0])
+    model = pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents"), **KINDS[kind][0])
     posterior = sure(model, **lists.labelled)
     rng = np.random.default_rng(4)
     X, qid = rng.normal(size=(29, 5)) + 20.0, rng.integers(0, 4, 29)

@@ -5,7 +5,7 @@ import pandas as pd
 from mpmath import mp
 
 from axes import every
-from pairgram import Nystroem, Pairgram, RankRLS, RankRLSCV, posterior, scan
+from pairgram import Nystroem, Pairgram, Pairs, RankRLS, RankRLSCV, posterior, scan
 from reference_process import Process, linear, rbf
 
 SIZES = {"documents": (2, 4, 3, 5), "pairs": (4, 4, 4), "queries": (4, 4, 4)}
@@ -48,7 +48,7 @@ def floats(matrix):
 def test_deviations(form, weighting):
     lists, (setting, kernel) = Lists(weighting), FORMS[form]
     process = lists.process(kernel)
-    model = RankRLS(ALPHA, weighting=weighting, **setting).fit(**lists.labelled)
+    model = RankRLS(ALPHA, pairs=Pairs(weighting=weighting), **setting).fit(**lists.labelled)
     found = posterior(model, **lists.labelled)
     noise = float(process.noise_of_held_out_lists)
     np.testing.assert_allclose(found.noise, noise, rtol=1e-8)
@@ -73,7 +73,7 @@ def test_deviations(form, weighting):
 def test_weights_and_their_draws():
     lists = Lists()
     process = lists.process(linear)
-    model = RankRLS(ALPHA, weighting="documents").fit(**lists.labelled)
+    model = RankRLS(ALPHA, pairs=Pairs(weighting="documents")).fit(**lists.labelled)
     found = posterior(model, **lists.labelled)
     noise = float(process.noise_of_held_out_lists)
     C = noise * floats(process.covariance(np.eye(3), np.eye(3)))
@@ -91,7 +91,7 @@ def test_weights_and_their_draws():
 def test_noise_of_statistics():
     lists = Lists()
     process = lists.process(linear)
-    total = Pairgram.from_rows(**lists.labelled, weighting="documents")
+    total = Pairgram.from_rows(**lists.labelled, pairs=Pairs(weighting="documents"))
     found = posterior(RankRLS.from_pairgram(total, ALPHA), total)
     noise = float(process.left / process.degrees)
     np.testing.assert_allclose(found.noise, noise, rtol=1e-8)
@@ -106,7 +106,7 @@ def test_evidence(form, weighting):
     lists, (setting, kernel) = Lists(weighting), FORMS[form]
     alphas = [1e-3, 0.7, 100.0]
     expected = [float(lists.process(kernel, alpha).evidence) for alpha in alphas]
-    model = RankRLSCV(alphas, scoring="evidence", weighting=weighting, **setting)
+    model = RankRLSCV(alphas, scoring="evidence", pairs=Pairs(weighting=weighting), **setting)
     model.fit(**lists.labelled)
     np.testing.assert_allclose(model.scores_, expected, rtol=0, atol=1e-8)
     assert model.alpha_ == alphas[int(np.argmax(expected))]
@@ -117,13 +117,13 @@ def test_evidence_of_a_band(set_limits):
     set_limits(band_order=2)
     for setting, kernel in FORMS.values():
         expected = [float(lists.process(kernel, alpha).evidence) for alpha in alphas]
-        model = RankRLSCV(alphas, scoring="evidence", weighting="documents", **setting)
+        model = RankRLSCV(alphas, scoring="evidence", pairs=Pairs(weighting="documents"), **setting)
         found = model.fit(**lists.labelled).scores_
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
 def test_evidence_compares_maps_and_gammas():
-    lists, told = Lists(), {"scoring": "evidence", "weighting": "documents"}
+    lists, told = Lists(), {"scoring": "evidence", "pairs": Pairs(weighting="documents")}
     model = RankRLSCV([ALPHA], kernel="rbf", gamma=[0.05, 0.3], **told).fit(**lists.labelled)
     of_gammas = [float(lists.process(rbf(gamma)).evidence) for gamma in (0.05, 0.3)]
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], of_gammas, atol=1e-8)
@@ -142,7 +142,7 @@ def test_evidence_of_weighted_rows_and_the_noise_of_a_table(tmp_path):
         part[seen] for part in (lists.X, lists.y, lists.qid, lists.weight)
     )
     expected = [float(rows.process(linear, alpha).evidence) for alpha in alphas]
-    search = RankRLSCV(alphas, scoring="evidence", weighting="documents")
+    search = RankRLSCV(alphas, scoring="evidence", pairs=Pairs(weighting="documents"))
     search.fit(lists.X, lists.y, qid=lists.qid, sample_weight=lists.weight)
     np.testing.assert_allclose(search.scores_, expected, rtol=0, atol=1e-8)
     assert search.best_score_ == search.scores_.max() and search.alpha_ == alphas[1]
@@ -153,6 +153,6 @@ def test_evidence_of_weighted_rows_and_the_noise_of_a_table(tmp_path):
         frame.iloc[part].to_parquet(tmp_path / f"{number}.parquet")
     for source in (frame, tmp_path):
         table = scan(source, label="y", qid="q", weight="w")
-        found = posterior(RankRLS(0.7, weighting="documents").fit(table), table)
+        found = posterior(RankRLS(0.7, pairs=Pairs(weighting="documents")).fit(table), table)
         noise = float(rows.process(linear, 0.7).left) / (seen.sum() - 4)
         np.testing.assert_allclose(found.noise, noise, rtol=1e-8)

@@ -8,7 +8,7 @@ import scipy.sparse
 from scipy.special import ndtr
 
 from axes import every
-from pairgram import Pairgram, Posterior, RandomFourier, RankRLS, posterior, propose
+from pairgram import Pairgram, Pairs, Posterior, RandomFourier, RankRLS, posterior, propose
 
 SETTINGS = {
     "linear": {},
@@ -28,7 +28,7 @@ def rows():
 
 
 def fitted(name, rows):
-    return sure(RankRLS(0.5, weighting="documents", **SETTINGS[name]), *rows[:2])
+    return sure(RankRLS(0.5, pairs=Pairs(weighting="documents"), **SETTINGS[name]), *rows[:2])
 
 
 def sure(model, X, y, qid=None):
@@ -128,7 +128,7 @@ def test_draws(rows, name):
 
 def test_statistics_and_sparse_rows(rows):
     X, y, pool = rows
-    total = Pairgram.from_rows(X, y, weighting="documents")
+    total = Pairgram.from_rows(X, y, pairs=Pairs(weighting="documents"))
     model = posterior(RankRLS.from_pairgram(total, 0.5), total)
     assert len(propose(model, pool, 3, strategy="variance")) == 3
     sparse = scipy.sparse.csr_array(pool)
@@ -155,13 +155,13 @@ def test_labels_of_lists_that_differ_a_little(weighting, unit, of_statistics, tm
     rng = np.random.default_rng(2)
     X, qid = rng.normal(size=(200, 4)), np.repeat(np.arange(8), 25)
     y, pool = X @ rng.normal(size=4) + rng.normal(size=200), rng.normal(size=(300, 4))
-    model = sure(RankRLS(0.5 * unit, weighting=weighting), X, y, qid)
+    model = sure(RankRLS(0.5 * unit, pairs=Pairs(weighting=weighting)), X, y, qid)
     expected = propose(model, pool, 6, strategy="variance")
     assert not np.array_equal(propose(model, pool, 6, strategy="variance", batch=False), expected)
     qid[24] = 1
-    other = sure(RankRLS(0.5 * unit, weighting=weighting), X, y, qid)
+    other = sure(RankRLS(0.5 * unit, pairs=Pairs(weighting=weighting)), X, y, qid)
     if of_statistics:
-        total = Pairgram.from_rows(X, y, qid=qid, weighting=weighting)
+        total = Pairgram.from_rows(X, y, qid=qid, pairs=Pairs(weighting=weighting))
         other = posterior(RankRLS.from_pairgram(total, 0.5 * unit), total)
     assert other.kind == "approximate"
     assert other.label_noise == pytest.approx(model.label_noise, rel=0.1)

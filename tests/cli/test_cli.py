@@ -26,6 +26,7 @@ from pairgram import (
     ELMRankCV,
     Nystroem,
     Pairgram,
+    Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
     RandomFourier,
@@ -114,7 +115,9 @@ def test_train_chooses_as_the_library_does(file, data, tmp_path):
     options = ("--pairs", "gain_difference", "--pairs", "none", "--target", "gain", "--scale")
     text = run("train", file, "-o", out, "--json", "--metric", "map", *options)
     expected = RankRLSCV(
-        pairs=["gain_difference", None], target=["gain"], scale=True, scoring="map"
+        pairs=[Pairs("gain_difference", target="gain"), Pairs(None, target="gain")],
+        scale=True,
+        scoring="map",
     )
     expected.fit(X, y, qid=qid)
     report = json.loads(text)
@@ -123,8 +126,7 @@ def test_train_chooses_as_the_library_does(file, data, tmp_path):
         "model": "rankrls",
         "params": {
             "alpha": expected.alpha_,
-            "pairs": expected.pairs_,
-            "target": "gain",
+            "pairs": str(expected.pairs_),
             "scale": True,
         },
         "metric": "map",
@@ -137,7 +139,7 @@ def test_train_chooses_as_the_library_does(file, data, tmp_path):
     }
     model = load_model(out)
     assert model.coef_.tolist() == expected.coef_.tolist()
-    assert model.alpha == expected.alpha_ and model.target == "gain" and model.scale is True
+    assert model.alpha == expected.alpha_ and model.pairs == expected.pairs_ and model.scale is True
 
 
 def test_train_without_a_model_tries_several(file, data, tmp_path):
@@ -147,7 +149,8 @@ def test_train_without_a_model_tries_several(file, data, tmp_path):
     expected = AutoRanker(None).fit(X, y, qid=qid)
     assert report["model"] == "auto"
     assert report["score"] == expected.best_score_
-    assert report["params"] == expected.cv_results_["params"][expected.best_index_]
+    params = expected.cv_results_["params"][expected.best_index_]
+    assert report["params"] == params | {"pairs": str(params["pairs"])}
     tried = [row["score"] for row in report["trials"]]
     assert tried == [None if np.isnan(s) else s for s in expected.trials_["score"].tolist()]
     outcomes = [row["outcome"] for row in report["trials"]]
@@ -210,7 +213,9 @@ TRAINED = {
     "--alphas 8 --pairs without_ties": RankRLSCV([8.0], pairs=["without_ties"]),
     "--alphas 0 --pairs with_ties": RankRLSCV([0.0]),
     "-m rls --alphas 0,1": RankRLSCV([0.0, 1.0], pairs=[None]),
-    "--metric evidence --weighting documents": RankRLSCV(weighting="documents", scoring="evidence"),
+    "--metric evidence --weighting documents": RankRLSCV(
+        pairs=[Pairs(weighting="documents")], scoring="evidence"
+    ),
     "--metric evidence -m rls": RankRLSCV(pairs=[None], scoring="evidence"),
     "--metric evidence -m elm-pointwise": PointwiseELMCV(scoring="evidence", **ELM_ROWS),
     "-m elm-pairwise --metric map": PairwiseELMCV(scoring="map", **ELM),
@@ -235,14 +240,14 @@ TRAINED = {
     ),
     "-m elmrank --alphas 0,1 --Cs 8 --nodes 20": ELMRankCV([0.0, 1.0], [8], **ELMRANK),
     "-m elmrank --nodes 20 --pairs without_ties --valid VALID": ELMRankCV(
-        pairs="without_ties", **ELMRANK
+        pairs=Pairs("without_ties", scope="global"), **ELMRANK
     ),
     "--alphas 2^-3:2^3 --pairs with_ties --metric ndcg@3 --valid VALID": RankRLSCV(
         2.0 ** np.arange(-3, 4), scoring="ndcg@3"
     ),
     "-m ranksvm": RankSVMCV(),
     "-m ranksvm --Cs 0.01,1 --weighting queries --metric map --valid VALID": RankSVMCV(
-        [0.01, 1], weighting="queries", scoring="map"
+        [0.01, 1], pairs=Pairs("without_ties", weighting="queries"), scoring="map"
     ),
     "-m rank-nystroem": RankSVMCV(feature_map=maps(Nystroem, [None], n_components=500)),
     "-m rank-nystroem --components 9 --gamma 2^-2:2^2:4": RankSVMCV(
@@ -275,7 +280,9 @@ def test_every_model_is_that_of_the_library(options, file, valid_file, data, tmp
     chosen = dict(expected.cv_results_["params"][expected.best_index_])
     if (feature_map := chosen.pop("feature_map", None)) is not None:
         chosen["gamma"] = feature_map.gamma_
-    assert {name: report["params"][name] for name in chosen} == json.loads(json.dumps(chosen))
+    assert {name: report["params"][name] for name in chosen} == json.loads(
+        json.dumps(chosen, default=str)
+    )
     scores = load_model(out).predict(X)
     np.testing.assert_allclose(scores, expected.predict(X), rtol=1e-10, atol=1e-10)
     text = run("train", file, "-o", out, *given)
@@ -469,7 +476,7 @@ def check_shape(report, **expected):
     assert [fold["fold"] for fold in report["folds"]] == [f"Fold{i}" for i in range(1, 6)]
     for fold in report["folds"]:
         assert list(fold) == ["fold", "params", "valid", "test", "seconds"]
-        assert list(fold["params"]) == ["alpha", "pairs", "target", "scale"]
+        assert list(fold["params"]) == ["alpha", "pairs", "scale"]
         assert fold["seconds"] > 0
     for part in ("valid", "test"):
         assert set(report["mean"][part]) == {*PROTOCOL_METRICS, report["metric"]}
@@ -576,9 +583,6 @@ def test_inspect_a_model(model_file):
             "pairs": "without_ties",
             "positive": False,
             "scale": False,
-            "scope": "query",
-            "target": "label",
-            "weighting": "pairs",
         },
         "n_features": 6,
         "fitted_with_query_ids": True,
@@ -677,9 +681,6 @@ def test_inspect_statistics(data, tmp_path):
         "version": pairgram.__version__,
         "parameters": {
             "pairs": "gain_difference",
-            "scope": "query",
-            "weighting": "pairs",
-            "target": "label",
         },
         "n_features": 6,
         "n_rows": len(y),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pairgram import Pairgram, scan
+from pairgram import Pairgram, Pairs, scan
 from parts.data import IdSet, hash_ids
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
@@ -85,7 +85,7 @@ def test_ids_need_not_be_checked():
     assert (stream.n_queries, stream.ids) == (4, None)
     assert "ids=None" in repr(stream) and "ids='check'" in repr(of([1]))
     (of([1], ids=None) + of([1], ids=None)).update(X[:1], Y[:1], qid=[1])
-    together = {"scope": "global"}
+    together = {"pairs": Pairs(scope="global")}
     whole = of([1, 1, 2], **together).update(X[:2], Y[:2], qid=[2, 1])
     assert (whole + whole).n_rows == 10 and (whole - of([7], **together)).n_rows == 4
 

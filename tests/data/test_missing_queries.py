@@ -22,13 +22,13 @@ FORGETFUL = [
     pg.RankRLSCV([1.0], pairs=[None, "with_ties"], cv=2),
     pg.PairwiseELM(n_nodes=4),
     pg.PairwiseELMCV([1.0], n_nodes=4, cv=2),
-    pg.ELMRank(n_nodes=4, scope="query"),
+    pg.ELMRank(n_nodes=4, pairs=pg.Pairs()),
     pg.RankSVM(),
     pg.RankSVMCV([1.0], cv=2),
 ]
 CONTENT = [
     pg.RankRLS(pairs=None),
-    pg.RankRLS(scope="global"),
+    pg.RankRLS(pairs=pg.Pairs(scope="global")),
     pg.RankRLSCV([1.0], pairs=[None], cv=2),
     pg.PointwiseELM(n_nodes=4),
     pg.PointwiseELMCV([1.0], n_nodes=4, cv=2),

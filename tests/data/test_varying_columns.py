@@ -145,7 +145,7 @@ def test_the_feature_is_called_by_its_name():
 
 def test_pairs_of_all_rows():
     """Of shards of one query, what is left below 1e-13 is constant; up to 1e-10 it is refused."""
-    named = {"scope": "global"}
+    named = {"pairs": pg.Pairs(scope="global")}
     X, y, _ = dominated(1.0)
     X[10:, 3] = 7.0  # varies in the first shard alone
     total = Pairgram.from_rows(X, y, **named)

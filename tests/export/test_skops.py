@@ -15,6 +15,7 @@ from pairgram import (
     ELMRankCV,
     Nystroem,
     Pairgram,
+    Pairs,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
@@ -37,7 +38,7 @@ NODES = RandomNodes(12, activation=["tanh", "gaussian"], random_state=np.random.
 OF_ARRAYS = {
     "columns": RankRLS(alpha=np.float64(2)),
     "search": RankRLSCV(scoring="ndcg@5"),
-    "evidence": RankRLSCV(scoring="evidence", pairs="with_ties", weighting="documents"),
+    "evidence": RankRLSCV(scoring="evidence", pairs=Pairs("with_ties", weighting="documents")),
     "scorer": RankRLSCV(scoring=make_scorer("ndcg@5")),
     "RankSVM": RankSVM(C=0.1),
     "RankSVMCV": RankSVMCV(cv=QueryKFold(3)),
@@ -89,7 +90,7 @@ def fitted():
     for feature_map in MAPS:
         yield feature_map.fit(X), lambda one: one.transform(X)
     for scope in ("query", "global"):
-        total = Pairgram.from_rows(X, y, qid=qid, scope=scope)
+        total = Pairgram.from_rows(X, y, qid=qid, pairs=Pairs(scope=scope))
         yield total, lambda one: RankRLS.from_pairgram(one).coef_
 
 

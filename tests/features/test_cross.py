@@ -74,7 +74,7 @@ def test_fits_are_those_of_products(sizes, pairs, weighting, weighted, seed):
     lists = Lists(sizes, seed)
     weight = lists.weight if weighted else None
     given = {"y": lists.y, "qid": lists.qid, "sample_weight": weight}
-    settings = {"pairs": pairs, "weighting": weighting}
+    settings = {"pairs": pg.Pairs(pairs, weighting=weighting)}
     H = explicit(lists.X)
     model, other = pg.RankRLS(1.0, feature_map=cross(), **settings), None
     try:

@@ -19,6 +19,7 @@ from fuzz.forge import Tensor, pack, parse
 from pairgram import (
     Nystroem,
     Pairgram,
+    Pairs,
     QueryKFold,
     RandomNodes,
     RankRLS,
@@ -142,7 +143,9 @@ def test_other_ways_of_holding_out(data, scope):
         (qid, True, "with_ties"),
         (qid, False, "with_ties"),
     ):
-        model = RankRLSCV([1.0, 10.0], pairs=pairs, scoring="pairwise_squared_error", scope=scope)
+        model = RankRLSCV(
+            [1.0, 10.0], pairs=Pairs(pairs, scope=scope), scoring="pairwise_squared_error"
+        )
         mapped = clone(model).set_params(feature_map=feature_map)
         found = [
             one.fit(rows, y, qid=ids, validation=(rows, y, ids) if validated else None).scores_
@@ -269,12 +272,12 @@ def test_maps_with_outputs_of_any_container(data):
         model = RankRLSCV(
             [1.0, 5.0],
             feature_map=feature_map,
-            scope="global",
+            pairs=Pairs(scope="global"),
             cv=3,
             scoring="pairwise_squared_error",
         )
         explicit = RankRLSCV(
-            [1.0, 5.0], scope="global", cv=3, scoring="pairwise_squared_error"
+            [1.0, 5.0], pairs=Pairs(scope="global"), cv=3, scoring="pairwise_squared_error"
         ).fit(H, y)
         np.testing.assert_allclose(model.fit(X, y).scores_, explicit.scores_, rtol=1e-8)
         np.testing.assert_allclose(model.predict(X), explicit.predict(H), atol=1e-8)

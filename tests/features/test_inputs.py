@@ -271,7 +271,7 @@ def test_weights_have_any_unit(unit):
     rng = np.random.default_rng(0)
     X, weights = 3 + rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40)
     labels, qid = rng.normal(size=40), np.arange(40) // 4
-    model = pg.RankRLS(inputs="standard", weighting="queries")
+    model = pg.RankRLS(inputs="standard", pairs=pg.Pairs(weighting="queries"))
     expected = model.fit(X, labels, qid=qid, sample_weight=weights).inputs_.scale
     frame = {"a": X[:, 0], "b": X[:, 1], "y": labels, "q": qid, "w": weights * unit}
     table = pg.scan(pd.DataFrame(frame), label="y", qid="q", weight="w")
@@ -303,7 +303,7 @@ MODELS = [
     pg.RankRLS(),
     pg.RankRLS(pairs=None),
     pg.RankRLS(pairs="gain_difference", scale=True),
-    pg.RankRLS(scope="global", weighting="documents"),
+    pg.RankRLS(pairs=pg.Pairs(scope="global", weighting="documents")),
     pg.RankRLS(form="dual"),
     pg.RankRLS(feature_map=pg.RandomNodes(30, random_state=0)),
     pg.RankRLS(feature_map=pg.RandomNodes(9, "linear", random_state=0), pairs=None),
@@ -481,7 +481,7 @@ def test_scales_of_a_column_with_an_offset_are_exact(offset):
     assert own.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
     labels = np.arange(9000.0)
     parts = pg.scan(lambda: ((X[i : i + 99], labels[i : i + 99]) for i in range(0, 9000, 99)))
-    of_table = pg.RankRLS(inputs="standard", scope="global").fit(parts).inputs_
+    of_table = pg.RankRLS(inputs="standard", pairs=pg.Pairs(scope="global")).fit(parts).inputs_
     assert distance(of_table.centre[0], mean) <= 0.51 * np.spacing(offset)
     assert of_table.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
 

@@ -6,7 +6,7 @@ import scipy.sparse
 from hypothesis import given, strategies as st
 
 from axes import every
-from pairgram import Pairgram, QueryKFold, RandomNodes, RankRLS, RankRLSCV, load_model
+from pairgram import Pairgram, Pairs, QueryKFold, RandomNodes, RankRLS, RankRLSCV, load_model
 from problems import problems
 
 NODES = st.sampled_from([1, 2, 4, 5, 7, 40])
@@ -46,13 +46,15 @@ def test_nodes_give_what_their_values_give(problem, nodes, pairs, scope, sparse)
     X = scipy.sparse.csr_array(problem.X) if sparse else problem.X
     H = nodes.fit_transform(problem.X)
     try:
-        explicit = RankRLS(0.5, pairs=pairs, scope=scope).fit(H, problem.y, **arguments)
+        explicit = RankRLS(0.5, pairs=Pairs(pairs, scope=scope)).fit(H, problem.y, **arguments)
     except ValueError as error:
         with pytest.raises(ValueError, match="no pair of rows counts"):
-            RankRLS(0.5, pairs=pairs, scope=scope, feature_map=nodes).fit(X, problem.y, **arguments)
+            RankRLS(0.5, pairs=Pairs(pairs, scope=scope), feature_map=nodes).fit(
+                X, problem.y, **arguments
+            )
         assert "no pair of rows counts" in str(error)
         return
-    model = RankRLS(0.5, pairs=pairs, scope=scope, feature_map=nodes)
+    model = RankRLS(0.5, pairs=Pairs(pairs, scope=scope), feature_map=nodes)
     model.fit(X, problem.y, **arguments)
     close(model.predict(X), explicit.predict(H))
     close(model.coef_, explicit.coef_)
@@ -122,8 +124,8 @@ def test_statistics_of_linear_nodes_are_those_of_their_values(pairs, scope):
     for n_nodes in (2, 6, 20):
         nodes = RandomNodes(n_nodes, "linear", bias_range=(-1, 1), random_state=0)
         H = nodes.fit_transform(X)
-        ours = Pairgram.from_rows(X, y, qid=qid, pairs=pairs, scope=scope, feature_map=nodes)
-        theirs = Pairgram.from_rows(H, y, qid=qid, pairs=pairs, scope=scope)
+        ours = Pairgram.from_rows(X, y, qid=qid, pairs=Pairs(pairs, scope=scope), feature_map=nodes)
+        theirs = Pairgram.from_rows(H, y, qid=qid, pairs=Pairs(pairs, scope=scope))
         close(ours.G, theirs.G, 1e-12)
         close(ours.g, theirs.g, 1e-12)
         close(ours.yy, theirs.yy, 1e-12)

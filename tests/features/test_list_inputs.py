@@ -121,7 +121,7 @@ def columns_of_the_problem(kind):
 ESTIMATORS = [
     pg.RankRLS(),
     pg.RankRLS(pairs=None),
-    pg.RankRLS(scope="global", pairs="without_ties"),
+    pg.RankRLS(pairs=pg.Pairs("without_ties", scope="global")),
     pg.RankRLS(kernel="rbf"),
     pg.RankRLS(form="dual"),
     pg.RankRLS(positive=True),

@@ -15,6 +15,7 @@ from pairgram import (
     ELMRankCV,
     Nystroem,
     Pairgram,
+    Pairs,
     PairwiseELM,
     PairwiseELMCV,
     PointwiseELM,
@@ -60,9 +61,9 @@ def feature_maps():
 
 def estimators():
     """Yield (name, unfitted estimator) of every class, kernel and feature map."""
-    yield "RankRLS", RankRLS(2.0, pairs="gain_difference", scale=True, target="gain")
-    yield "RankRLS dual", RankRLS(kernel="linear", form="dual", weighting="documents")
-    yield "RankRLS pointwise", RankRLS(pairs=None, scope="global")
+    yield "RankRLS", RankRLS(2.0, pairs=Pairs("gain_difference", target="gain"), scale=True)
+    yield "RankRLS dual", RankRLS(kernel="linear", form="dual", pairs=Pairs(weighting="documents"))
+    yield "RankRLS pointwise", RankRLS(pairs=Pairs(None, scope="global"))
     yield "RankRLSCV", RankRLSCV(pairs=["with_ties", "without_ties"], scale=[True, False])
     X, y, qid = rows()
     prior = FrozenEstimator(RankRLS(feature_map=RandomNodes(3, random_state=0)).fit(X, y, qid=qid))
@@ -77,7 +78,7 @@ def estimators():
         yield f"{name} rbf", machine(kernel="rbf", gamma=0.5)
     yield "PointwiseELMCV", PointwiseELMCV([1.0, 4.0], n_nodes=4, random_state=0)
     yield "PairwiseELMCV", PairwiseELMCV([1.0, 4.0], kernel="rbf", gamma=[0.5, 1.0])
-    yield "RankSVM", RankSVM(loss="squared", weighting="queries")
+    yield "RankSVM", RankSVM(loss="squared", pairs=Pairs("without_ties", weighting="queries"))
     yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
     yield "RankNystroem", RankSVM(feature_map=Nystroem(n_components=4, random_state=0))
     yield "RankRandomFourier", RankSVM(feature_map=RandomFourier(n_components=4, random_state=0))
@@ -137,10 +138,13 @@ def statistics():
     X, y, qid = rows()
     for pairs in ("with_ties", "without_ties", "gain_difference", "label_difference", None):
         for scope in ("query", "global"):
-            options = {"pairs": pairs, "scope": scope, "target": "gain", "weighting": "queries"}
+            options = {"pairs": Pairs(pairs, scope=scope, weighting="queries", target="gain")}
             made = partial(Pairgram.from_rows, X, y, qid=qid, **options)
             yield f"Pairgram {pairs} {scope}", made
-    yield "Pairgram merged", lambda: _merged(Pairgram.from_rows(X, y, qid=qid, scope="global"))
+    yield (
+        "Pairgram merged",
+        lambda: _merged(Pairgram.from_rows(X, y, qid=qid, pairs=Pairs(scope="global"))),
+    )
     for name, ids in (("str", qid.astype(str)), ("float", qid + 0.5), ("tuple", [(0,)] * len(y))):
         yield f"Pairgram, ids of {name}", partial(Pairgram.from_rows, X, y, qid=ids)
     frame = _frame(X, list("abcd"))

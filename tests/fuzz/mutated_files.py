@@ -327,9 +327,7 @@ def _other_rows(statistics: Any) -> tuple[Any, Any]:
 
 
 def _settings_of(statistics: Any) -> dict[str, Any]:
-    names = ("pairs", "scope", "weighting", "target")
-    settings = {name: getattr(statistics.settings, name) for name in names}
-    return {**settings, "feature_map": statistics.feature_map}
+    return {"pairs": statistics.settings, "feature_map": statistics.feature_map}
 
 
 def solved(statistics: Any) -> str:

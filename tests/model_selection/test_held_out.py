@@ -8,6 +8,7 @@ from sklearn.model_selection import GroupKFold, RepeatedKFold
 from axes import every
 from pairgram import (
     ELMRankCV,
+    Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
     QueryKFold,
@@ -37,7 +38,7 @@ SEARCHES = [
     RankRLSCV(scoring="map", pairs=["with_ties", "without_ties"], scale=[True, False]),
     RankRLSCV([0.1, 10.0], form="dual"),
     RankRLSCV([1.0], kernel="rbf", gamma=[0.1, 1.0]),
-    RankRLSCV([1.0, 2.0], scope="global"),
+    RankRLSCV([1.0, 2.0], pairs=Pairs(scope="global")),
     RankRLSCV(cv=3),
     RankRLSCV([0.01, 1.0], pairs=None, scoring="pairwise_squared_error", cv=QueryKFold(4)),
     RankRLSCV([1.0], feature_map=RandomNodes(5, "tanh", random_state=0), cv=4),

@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from axes import drawn, every
 from pairgram import (
     ELMRankCV,
+    Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
     QueryKFold,
@@ -36,8 +37,8 @@ CLASSES = {
 EXACT = [name for name in CLASSES if name not in ("ELMRankCV", "RankSVMCV")]
 EACH = pytest.mark.parametrize("name", CLASSES)
 COLUMNS = {
-    "RankRLSCV": ["alpha", "pairs", "target", "scale"],
-    "RankRLSCV of a kernel": ["alpha", "pairs", "target", "scale", "gamma"],
+    "RankRLSCV": ["alpha", "pairs", "scale"],
+    "RankRLSCV of a kernel": ["alpha", "pairs", "scale", "gamma"],
     "PointwiseELMCV": ["C"],
     "PairwiseELMCV": ["C", "pairs"],
     "ELMRankCV": ["weight_range", "alpha", "C"],
@@ -324,16 +325,17 @@ def flops(n_rows, width, pairs, n_refits):
         ({"pairs": "without_ties", "kernel": "rbf"}, False, "rows"),
         ({"pairs": "gain_difference", "feature_map": RandomNodes(7, random_state=0)}, False, 7),
         ({"pairs": ["with_ties", "without_ties"]}, False, 4),  # one way for all combinations
-        ({"pairs": "without_ties", "scope": "global"}, True, 4),
-        ({"pairs": "with_ties", "scope": "global"}, True, 4),
-        ({"pairs": "label_difference", "scope": "global", "kernel": "rbf"}, True, "rows"),
+        ({"pairs": Pairs("without_ties", scope="global")}, True, 4),
+        ({"pairs": Pairs("with_ties", scope="global")}, True, 4),
+        ({"pairs": Pairs("label_difference", scope="global"), "kernel": "rbf"}, True, "rows"),
     ],
     ids=str,
 )
 def test_refits_that_take_long_are_folds(set_limits, parameters, several, width, rows):
     X, y, qid = rows if several else (rows[0][:30], rows[1][:30], None)
     n_refits = len(np.unique(qid)) if several else len(y)
-    pairs = parameters["pairs"] if isinstance(parameters["pairs"], str) else "without_ties"
+    pairs = getattr(parameters["pairs"], "kind", parameters["pairs"])
+    pairs = pairs if isinstance(pairs, str) else "without_ties"
     needed = flops(len(y), len(y) if width == "rows" else width, pairs, n_refits)
     model = RankRLSCV([1.0, 0.1], scoring="pairwise_squared_error", **parameters)
     set_limits(refit_flops=needed)
@@ -361,9 +363,9 @@ def test_refits_that_take_long_are_folds(set_limits, parameters, several, width,
             ({"pairs": pairs}, True)
             for pairs in ("with_ties", "without_ties", "gain_difference", None)
         ),
-        ({"pairs": "without_ties", "kernel": "rbf", "weighting": "queries"}, True),
-        ({"pairs": None, "scope": "global"}, True),
-        ({"pairs": "with_ties", "scope": "global", "kernel": "rbf"}, True),
+        ({"pairs": Pairs("without_ties", weighting="queries"), "kernel": "rbf"}, True),
+        ({"pairs": Pairs(None, scope="global")}, True),
+        ({"pairs": Pairs("with_ties", scope="global"), "kernel": "rbf"}, True),
     ],
     ids=str,
 )

@@ -2,12 +2,12 @@
 
 from pairgram.data.dataset import RankingData, apply_half_laplacian
 from pairgram.data.hashed_ids import IdSet, hash_ids, mix
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
 
 __all__ = [
     "IdSet",
-    "PairSettings",
+    "Pairs",
     "Queries",
     "RankingData",
     "apply_half_laplacian",

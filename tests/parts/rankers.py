@@ -1,10 +1,9 @@
 """The parts of rankers that have tests of their own."""
 
 from pairgram.rankers import auto, fit_many, preparation, scores
-from pairgram.rankers.trials import FIRST, Rates, Task, trials
+from pairgram.rankers.trials import Rates, Task, trials
 
 __all__ = [
-    "FIRST",
     "Rates",
     "Task",
     "auto",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import AutoRanker, Clicks, RankRLSCV, evaluate, load_model, make_ranking
+from pairgram import AutoRanker, Clicks, Pairs, RankRLSCV, evaluate, load_model, make_ranking
 from pairgram.clicks import simulate
-from parts.rankers import FIRST, Rates, Task, auto as auto_ranker, trials
+from parts.rankers import Rates, Task, auto as auto_ranker, trials
 from problems import BY_STEPS
 
 
@@ -96,7 +96,7 @@ def _means(X, y, qid, table, **settings):
     best = max(rows, key=lambda row: (table["score"][row], -row))
     found = {}
     for row in [best, *(row for row in rows if row != best)]:
-        names = ("inputs", "pairs", "target")
+        names = ("inputs", "pairs")
         search = RankRLSCV(**{name: table[name][row] for name in names}, **settings).fit(
             X, y, qid=qid
         )
@@ -197,9 +197,9 @@ def test_every_score_is_that_of_the_search_alone(linear):
     table = model.trials_
     rows = np.flatnonzero(table["features"] == "columns")
     assert len(rows) == 4 * 6
-    assert (table["inputs"][0], table["pairs"][0], table["target"][0]) == (None, *FIRST)
+    assert (table["inputs"][0], table["pairs"][0]) == (None, "with_ties")
     for row in rows:
-        names = ("inputs", "pairs", "target")
+        names = ("inputs", "pairs")
         alone = RankRLSCV(**{name: table[name][row] for name in names}).fit(X, y, qid=qid)
         assert table["score"][row] == alone.best_score_
         assert table["alpha"][row] == alone.alpha_
@@ -259,9 +259,9 @@ def test_the_table_of_the_search(linear):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_rows", [100, 5_000, 2_000_000])
 def test_few_trials_have_tried_inputs_and_pairs(n_rows, sparse):
-    choices = (FIRST, ("without_ties", "label"), ("with_ties", "gain"))
+    choices = ("with_ties", "without_ties", Pairs(target="gain"))
     every = trials(Task(n_rows, 20, 20 * n_rows, choices, sparse=sparse), 0)
-    assert (every[0].inputs, every[0].choice) == (None, FIRST)
+    assert (every[0].inputs, every[0].choice) == (None, "with_ties")
     kinds = [None, "maxabs"] if sparse else [None, "raw+quantile", "quantile", "standard"]
     linear = [trial for trial in every if trial.features == "columns"]
     assert every[: len(linear)] == linear
@@ -396,7 +396,7 @@ def test_offsets_are_added():
     offset = 2.0 * X[:, 0]
     model = AutoRanker(None).fit(X, y, qid=qid, offset=offset)
     assert not any(name.startswith("mean of") for name in model.trials_["features"])
-    alone = RankRLSCV(pairs=model.pairs_, target=model.target_, inputs=model.best_estimator_.inputs)
+    alone = RankRLSCV(pairs=model.pairs_, inputs=model.best_estimator_.inputs)
     alone.fit(X, y, qid=qid, offset=offset)
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
 
@@ -425,10 +425,8 @@ def test_lines_tell_what_is_tried_and_what_is_not(capsys, set_limits):
     assert len(lines) == len(model.trials_["score"])
     (best,) = model.trials_["features"][model.trials_["outcome"] == "best"]
     assert last.startswith(f"kept: {best}")
-    assert lines[0].startswith("columns, with_ties, label: 0.")
-    assert any(
-        line.startswith("columns of raw+quantile inputs, with_ties, label: 0.") for line in lines
-    )
+    assert lines[0].startswith("columns, with_ties: 0.")
+    assert any(line.startswith("columns of raw+quantile inputs, with_ties: 0.") for line in lines)
     assert sum(line.endswith(": given up") for line in lines) == list(
         model.trials_["outcome"]
     ).count("given up")
@@ -436,7 +434,7 @@ def test_lines_tell_what_is_tried_and_what_is_not(capsys, set_limits):
     assert "over budget (takes about 0.0" in capsys.readouterr().err.splitlines()[1]
     set_limits(long_seconds=0.0)
     AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
-    assert capsys.readouterr().err.startswith("columns, with_ties, label: takes about ")
+    assert capsys.readouterr().err.startswith("columns, with_ties: takes about ")
 
 
 @pytest.mark.usefixtures("columns_alone")

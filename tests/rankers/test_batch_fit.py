@@ -291,7 +291,7 @@ def test_a_fallback_scores_all_rows_if_no_model_is_left():
 
 def test_lists_of_problems_have_their_numbers_as_keys():
     problems = [pg.make_ranking(1, 20, 3, random_state=seed)[:2] for seed in range(4)]
-    batch = pg.fit_many(pg.RankRLS(2.0, scope="global"), problems)
+    batch = pg.fit_many(pg.RankRLS(2.0, pairs=pg.Pairs(scope="global")), problems)
     keys = np.repeat([3, 0, 2], 20)
     X = np.vstack([problems[number][0] for number in (3, 0, 2)])
     expected = [batch.models[number].predict(problems[number][0]) for number in (3, 0, 2)]

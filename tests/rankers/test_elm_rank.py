@@ -69,7 +69,7 @@ def test_any_pairs(seed, pairs, scope, weighted):
     y[:3] = 0, 1, 1
     qid = np.concatenate(([7, 7, 7], rng.integers(5, 8, n - 3)))
     v = rng.choice([0.5, 1.0, 3.0], n) if weighted else None
-    model = pg.ELMRank(0.01, 64.0, n_nodes=6, pairs=pairs, scope=scope, random_state=seed)
+    model = pg.ELMRank(0.01, 64.0, n_nodes=6, pairs=pg.Pairs(pairs, scope=scope), random_state=seed)
     model.fit(X, y, qid=qid, sample_weight=v)
     H = model.feature_map_.transform(X)
     L, N = laplacian(y, np.zeros(n) if scope == "global" else qid, pairs, v)
@@ -113,7 +113,7 @@ def test_draws_are_averaged_and_have_seeds_of_their_own():
 def by_refits(model, X, y, splits, metric, qid=None, v=None):
     """Mean held-out metric over the grid, (n_alphas, n_Cs), by a fit for each of them."""
     values = np.empty((len(model.alphas_), len(model.Cs_)))
-    names = {"pairs", "scope", "n_nodes", "bias_range", "n_estimators", "random_state"}
+    names = {"pairs", "n_nodes", "bias_range", "n_estimators", "random_state"}
     shared = {name: getattr(model, name) for name in names} | {"weight_range": model.weight_range_}
     for i, alpha in enumerate(model.alphas_):
         for j, C in enumerate(model.Cs_):
@@ -137,7 +137,12 @@ def by_refits(model, X, y, splits, metric, qid=None, v=None):
 def test_held_out_scores_of_rows_are_those_of_refits(pairs, n_estimators):
     X, y = problem(n=24)
     model = pg.ELMRankCV(
-        **GRID, cv=4, pairs=pairs, n_nodes=6, n_estimators=n_estimators, random_state=1
+        **GRID,
+        cv=4,
+        pairs=pg.Pairs(pairs, scope="global"),
+        n_nodes=6,
+        n_estimators=n_estimators,
+        random_state=1,
     ).fit(X, y)
     expected = by_refits(
         model, X, y, list(KFold(4, shuffle=True, random_state=0).split(X)), "pairwise_squared_error"
@@ -152,7 +157,12 @@ def test_held_out_scores_of_queries_are_those_of_refits(scope, pairs):
     X, y, qid = pg.make_ranking(8, 6, n_features=3, random_state=0)
     v = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
     model = pg.ELMRankCV(
-        **GRID, cv=4, scope=scope, pairs=pairs, n_nodes=5, scoring="ndcg@3", random_state=1
+        **GRID,
+        cv=4,
+        pairs=pg.Pairs(pairs, scope=scope),
+        n_nodes=5,
+        scoring="ndcg@3",
+        random_state=1,
     ).fit(X, y, qid=qid, sample_weight=v)
     splits = list(pg.QueryKFold(4).split(X, qid=qid))
     expected = by_refits(model, X, y, splits, "ndcg@3", qid, v)

@@ -32,8 +32,8 @@ def fit_that_warns(model, *arguments, **named):
         pg.RankRLSCV(),
         pg.PairwiseELM(random_state=0),
         pg.PairwiseELMCV(random_state=0),
-        pg.ELMRank(scope="query", random_state=0),
-        pg.ELMRankCV(scope="query", random_state=0),
+        pg.ELMRank(pairs=pg.Pairs(), random_state=0),
+        pg.ELMRankCV(pairs=pg.Pairs(), random_state=0),
         pg.AutoRanker(time_budget=1.0, random_state=0),
     ]
 )
@@ -42,7 +42,9 @@ def test_a_fit_to_labels_without_differences_warns_once(model):
     fit_that_warns(model, rows()[order], GRADES[order], qid=QUERY[order])
 
 
-@pytest.mark.parametrize("model", [pg.RankRLS(scope="global"), pg.ELMRank(random_state=0)])
+@pytest.mark.parametrize(
+    "model", [pg.RankRLS(pairs=pg.Pairs(scope="global")), pg.ELMRank(random_state=0)]
+)
 def test_pairs_of_all_rows_need_two_different_labels(model):
     model.fit(rows(), LABELS, qid=QUERY)
     fit_that_warns(model, rows(), np.full(40, 0.3), qid=QUERY)
@@ -89,8 +91,10 @@ def test_tables_warn_too(model):
 
 def test_a_table_whose_rows_all_form_pairs_needs_two_labels():
     frame = pd.DataFrame(rows(), columns=list("abc")).assign(y=GRADES, q=QUERY)
-    pg.RankRLS(scope="global").fit(pg.scan(frame, label="y", qid="q"))
-    fit_that_warns(pg.RankRLS(scope="global"), pg.scan(frame.assign(y=1), label="y", qid="q"))
+    pg.RankRLS(pairs=pg.Pairs(scope="global")).fit(pg.scan(frame, label="y", qid="q"))
+    fit_that_warns(
+        pg.RankRLS(pairs=pg.Pairs(scope="global")), pg.scan(frame.assign(y=1), label="y", qid="q")
+    )
 
 
 def test_many_fits_give_no_warning():
@@ -103,6 +107,6 @@ def test_many_fits_give_no_warning():
 
 def test_rows_of_weight_0_do_not_count_in_tables_of_one_scope():
     frame = pd.DataFrame(rows(), columns=list("abc")).assign(y=GRADES, w=(GRADES == 2) * 1.0)
-    model = pg.RankRLS(scope="global")
+    model = pg.RankRLS(pairs=pg.Pairs(scope="global"))
     fit_that_warns(model, pg.scan(frame, label="y", weight="w"))
     model.fit(pg.scan(frame.assign(w=1.0), label="y", weight="w"))

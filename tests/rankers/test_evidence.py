@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel
 import pairgram as pg
 from axes import every
 
-TOLD = {"scoring": "evidence", "weighting": "documents"}
+TOLD = {"scoring": "evidence", "pairs": pg.Pairs(weighting="documents")}
 
 
 def made(n_lists=8, n_rows=5, seed=0):
@@ -32,7 +32,9 @@ def test_beside_scikit_learn(constant):
     model = pg.RankRLSCV([0.3, 2.0], kernel="rbf", gamma=0.2, **TOLD)
     model.fit(X, y, qid=qid)
     for alpha, evidence in zip(model.alphas_, model.scores_, strict=True):
-        one = pg.RankRLS(alpha, kernel="rbf", gamma=0.2, weighting="documents").fit(X, y, qid=qid)
+        one = pg.RankRLS(alpha, kernel="rbf", gamma=0.2, pairs=pg.Pairs(weighting="documents")).fit(
+            X, y, qid=qid
+        )
         noise = _noise(one, X, y, qid)
         kernel = ConstantKernel(noise / alpha, "fixed") * PairwiseKernel(metric=nearness)
         kernel += ConstantKernel(constant, "fixed") * PairwiseKernel(metric=same_list)

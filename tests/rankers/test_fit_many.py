@@ -20,11 +20,11 @@ from parts.support import on_threads
 
 COMPILED = [
     pg.RankRLS(),
-    pg.RankRLS(0.3, pairs="without_ties", weighting="queries"),
-    pg.RankRLS(1e-9, pairs="label_difference", target="gain"),
+    pg.RankRLS(0.3, pairs=pg.Pairs("without_ties", weighting="queries")),
+    pg.RankRLS(1e-9, pairs=pg.Pairs("label_difference", target="gain")),
     pg.RankRLS(pairs=np.logaddexp),
     pg.RankRLS(pairs=None, feature_map=pg.RandomNodes(50, random_state=0)),
-    pg.RankRLS(scope="global", feature_map=pg.RandomNodes(5, random_state=0)),
+    pg.RankRLS(pairs=pg.Pairs(scope="global"), feature_map=pg.RandomNodes(5, random_state=0)),
     pg.RankRLS(feature_map=pg.RandomFourier(40, gamma=0.2, random_state=0)),
     pg.RankRLS(prior=np.array([1.0, -2.0, 0.0, 3.0])),
     pg.PointwiseELM(0.1, random_state=0),
@@ -37,11 +37,17 @@ COMPILED = [
     pg.RankRLSCV(pairs=None, cv=pg.QueryKFold(3, shuffle=True, random_state=0)),
     pg.PairwiseELMCV(cv=2, n_nodes=30, activation="tanh", random_state=0),
     pg.RankSVM(),
-    pg.RankSVM(0.1, weighting="queries", loss="logistic", tol=1e-6),
+    pg.RankSVM(0.1, pairs=pg.Pairs("without_ties", weighting="queries"), loss="logistic", tol=1e-6),
     pg.RankSVM(3.0, loss="squared", feature_map=pg.RandomNodes(50, random_state=0)),
     pg.RankSVM(prior=np.array([1.0, -2.0, 0.0, 3.0])),
     pg.RankSVMCV(feature_map=pg.RandomNodes(5, random_state=0)),
-    pg.RankSVMCV([10.0, 0.1, 1.0], cv=3, loss="logistic", weighting="queries", scoring="map"),
+    pg.RankSVMCV(
+        [10.0, 0.1, 1.0],
+        cv=3,
+        loss="logistic",
+        pairs=pg.Pairs("without_ties", weighting="queries"),
+        scoring="map",
+    ),
     pg.RankSVMCV(cv=2, prior=np.array([1.0, -2.0, 0.0, 3.0])),
 ]
 ALONE = [
@@ -403,12 +409,13 @@ def test_one_set_that_is_no_numbers_fails_alone(bad):
     first = user == user[0]
     for estimator in (
         pg.RankRLS(feature_map=pg.RandomFourier(5, gamma=1.0, random_state=0)),
-        pg.RankRLS(target="gain"),
+        pg.RankRLS(pairs=pg.Pairs(target="gain")),
     ):
         whole = pg.fit_many(estimator, X, y, by=user)
         rows, labels = X.copy(), y.copy()
-        rows[3 if estimator.target == "label" else [], 1] = bad
-        labels[3 if estimator.target == "gain" else []] = bad
+        of_labels = estimator.feature_map is None
+        rows[[] if of_labels else 3, 1] = bad
+        labels[3 if of_labels else []] = bad
         with pytest.warns(FitFailedWarning, match="1 of 7"):
             batch = pg.fit_many(estimator, rows, labels, by=user)
         same = user[3] != batch.keys

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 import pairgram
 from fuzz import fitted
 from fuzz.forge import Tensor, instead, pack, parse
-from pairgram import Pairgram, RankRLS, RankSVM, load_model, make_ranking
+from pairgram import Pairgram, Pairs, RankRLS, RankSVM, load_model, make_ranking
 from parts.features import KernelMap
 from parts.files import MAPS, MODELS
 
@@ -104,7 +104,7 @@ def within(*path):
 
 
 setting, of_prior, of_map = within(), within("prior"), within("feature_map")
-in_fitted, in_state = within("fitted"), within("state")
+in_fitted, in_state, in_pairs = within("fitted"), within("state"), within("pairs")
 in_prior = within("prior", "settings", "fitted")
 
 
@@ -174,7 +174,7 @@ FORGED = [
     (linear_model, setting(alpha=10**400), "alpha must be a finite number >= 0, got 1000"),
     (linear_model, setting(alpha=float("nan")), "alpha must be a finite number >= 0, got nan"),
     (linear_model, setting(degree=2.5), "degree must be an integer from 1 to 1000"),
-    (linear_model, setting(pairs=["with_ties"]), "pairs must be one of 'with_ties'"),
+    (linear_model, in_pairs(kind=["with_ties"]), "pairs.kind must be one of 'with_ties'"),
     (linear_model, setting(kernel="cosine"), "kernel must be one of 'rbf'"),
     (linear_model, setting(fitted=[]), "fitted must be an object of JSON"),
     (linear_model, in_fitted(n_features_in_=5), "n_features_in_ is 5, but the features are 4"),
@@ -226,9 +226,17 @@ FORGED = [
     (statistics, in_state(n_rows=-1), "state.n_rows must be an integer >= 0"),
     (statistics, at("ids", lambda a: a.fill(a[0])), "ids must differ"),
     (statistics, in_state(ids=None), "ids must not be there if they are not checked"),
-    (statistics, setting(scope="global"), "mean must be there with scope 'global' alone"),
-    (lambda: statistics(scope="global"), without("mean"), "mean must be there with scope 'global'"),
-    (lambda: statistics(scope="global"), in_state(_weight=-1.0), "_weight must be a finite number"),
+    (statistics, in_pairs(scope="global"), "mean must be there with scope 'global' alone"),
+    (
+        lambda: statistics(pairs=Pairs(scope="global")),
+        without("mean"),
+        "mean must be there with scope 'global'",
+    ),
+    (
+        lambda: statistics(pairs=Pairs(scope="global")),
+        in_state(_weight=-1.0),
+        "_weight must be a finite number",
+    ),
     (
         lambda: statistics(feature_map=pairgram.RandomNodes(3, random_state=0)),
         setting(feature_map=None),
@@ -268,7 +276,7 @@ def test_a_version_is_no_more_than_text(tmp_path):
 
 def test_statistics_that_overflow_are_refused(tmp_path):
     path = tmp_path / "file"
-    statistics(scope="global").save(path)
+    statistics(pairs=Pairs(scope="global")).save(path)
     contents = parse(path.read_bytes())
     contents.settings["state"]["_weight"] = 1e308
     path.write_bytes(pack(contents))

@@ -65,7 +65,7 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
     rng = np.random.default_rng(len(problem.y))
     w0, o = rng.normal(size=problem.X.shape[1]), rng.normal(size=len(problem.y))
     X = sp.csr_array(problem.X) if how in ("sparse", "iterated") else problem.X
-    named = {"pairs": pairs, "weighting": weighting, "target": target, "scale": how == "scaled"}
+    named = {"pairs": pg.Pairs(pairs, weighting=weighting, target=target), "scale": how == "scaled"}
     form = how if how in ("primal", "dual") else "auto"
     model = pg.RankRLS(alpha, **named, form=form, prior=w0)
     rows = {"qid": problem.query, "sample_weight": problem.v, "query_weight": problem.query_weight}
@@ -127,7 +127,11 @@ ALPHAS = [0.1, 3.0]
 def test_leave_query_out_equals_refits(form, pairs, scope):
     X, y, qid, w0, o = made(1)
     model = pg.RankRLSCV(
-        ALPHAS, pairs=pairs, scope=scope, form=form, scoring="pairwise_squared_error", prior=w0
+        ALPHAS,
+        pairs=pg.Pairs(pairs, scope=scope),
+        form=form,
+        scoring="pairwise_squared_error",
+        prior=w0,
     )
     model.fit(X, y, qid=qid, offset=o)
     folds = [np.flatnonzero(qid == q) for q in np.unique(qid)]
@@ -334,7 +338,7 @@ def test_streams_start_from_weights(scale):
         pg.RankRLSCV(scale=True),
         pg.PairwiseELMCV(n_nodes=7, random_state=0),
         pg.RankSVM(0.1),
-        pg.RankRLS(pairs="gain_difference", scope="global"),
+        pg.RankRLS(pairs=pg.Pairs("gain_difference", scope="global")),
     ],
     ids=str,
 )

@@ -16,6 +16,7 @@ from axes import drawn, every
 from pairgram import (
     MissingQueryWarning,
     Pairgram,
+    Pairs,
     QueryKFold,
     RankRLS,
     RankRLSCV,
@@ -57,15 +58,15 @@ def test_one_pairwise_query_is_ridge_regression_with_an_intercept():
 
 def test_scope_global_pairs_rows_of_different_queries():
     assert_allclose(
-        RankRLS(scope="global", pairs="without_ties").fit(X, y, qid=qid).coef_,
+        RankRLS(pairs=Pairs("without_ties", scope="global")).fit(X, y, qid=qid).coef_,
         RankRLS(pairs="without_ties").fit(X, y).coef_,
     )
 
 
 @pytest.mark.parametrize("pairs", [pairs for pairs in PAIRS if pairs])
 def test_a_constant_changes_no_difference(pairs):
-    model = RankRLS(pairs=pairs, target="gain").fit(X, y, qid=qid)
-    far = RankRLS(pairs=pairs, target="gain").fit(X + 1e8, y, qid=qid)
+    model = RankRLS(pairs=Pairs(pairs, target="gain")).fit(X, y, qid=qid)
+    far = RankRLS(pairs=Pairs(pairs, target="gain")).fit(X + 1e8, y, qid=qid)
     scores, expected = far.predict(X + 1e8), model.predict(X)
     for query in np.unique(qid):
         rows = qid == query
@@ -100,12 +101,12 @@ def refit_scores(X, y, qid, alphas, metric, **parameters):
 def test_default_cv_is_leave_query_out(pairs, scope):
     metric = get_metric("pairwise_squared_error")
     alphas = [100.0, 1.0, 0.01]
-    model = RankRLSCV(alphas, pairs=pairs, scope=scope, scoring=metric).fit(X, y, qid=qid)
-    expected = refit_scores(X, y, qid, alphas, metric, pairs=pairs, scope=scope)
+    model = RankRLSCV(alphas, pairs=Pairs(pairs, scope=scope), scoring=metric).fit(X, y, qid=qid)
+    expected = refit_scores(X, y, qid, alphas, metric, pairs=Pairs(pairs, scope=scope))
     assert_allclose(model.scores_, expected, rtol=1e-9)
     assert model.alpha_ == alphas[int(np.argmin(expected))]
     assert model.best_score_ == min(model.scores_)
-    best = RankRLS(model.alpha_, pairs=pairs, scope=scope).fit(X, y, qid=qid)
+    best = RankRLS(model.alpha_, pairs=Pairs(pairs, scope=scope)).fit(X, y, qid=qid)
     assert_allclose(model.coef_, best.coef_, rtol=1e-9)
 
 
@@ -116,7 +117,7 @@ def test_default_cv_is_leave_query_out(pairs, scope):
     weighting=st.sampled_from(["pairs", "documents", "queries"]),
 )
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
-    from parts.data import PairSettings, RankingData
+    from parts.data import RankingData
     from parts.solvers import PairSums, leave_row_out
 
     X, y, v = problem.X, problem.y, problem.v
@@ -124,7 +125,7 @@ def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
     if n < 3 or (v is not None and (v > 0).sum() < 3):
         return
     data = RankingData.make(X, y, sample_weight=v)
-    total = PairSums.of(data, PairSettings(pairs, weighting=weighting))
+    total = PairSums.of(data, Pairs(pairs, weighting=weighting))
     largest = np.linalg.eigvalsh(total.G)[-1]
     if largest < 1e-9:
         return
@@ -163,7 +164,7 @@ def test_one_query_cv_chooses_by_row():
 def test_splitters_equal_refits(pairs, scope, scale, splitter):
     alphas = [10.0, 0.1]
     metric = get_metric("pairwise_squared_error")
-    named = {"pairs": pairs, "scope": scope}
+    named = {"pairs": Pairs(pairs, scope=scope)}
     model = RankRLSCV(alphas, **named, scale=scale, cv=splitter, scoring=metric)
     model.fit(X, y, qid=qid)
     by_group = isinstance(splitter, (QueryKFold, GroupKFold))
@@ -195,7 +196,11 @@ def test_a_validation_set():
 
 def test_combinations_share_the_table_of_results():
     model = RankRLSCV(
-        pairs=["with_ties", "gain_difference", None], target=["label", "gain"], scale=[False, True]
+        pairs=[
+            *("with_ties", "gain_difference", None),
+            *(Pairs(kind, target="gain") for kind in ("with_ties", "gain_difference", None)),
+        ],
+        scale=[False, True],
     ).fit(X, y, qid=qid)
     names = list(model.cv_results_)
     rows = [
@@ -209,7 +214,6 @@ def test_combinations_share_the_table_of_results():
         one = RankRLSCV(
             [row["param_alpha"]],
             pairs=row["param_pairs"],
-            target=row["param_target"],
             scale=row["param_scale"],
         ).fit(X, y, qid=qid)
         assert_allclose(one.best_score_, row["mean_test_score"])
@@ -236,7 +240,7 @@ def test_a_ridge_of_0_is_one_of_the_grid():
     assert (one.coef_ == search.coef_).all() and one.best_score_ == search.best_score_
     twice = np.column_stack([X, X])  # of which the solution is not unique
     assert np.isfinite(RankRLSCV([1.0, 0.0], cv=3).fit(twice, y, qid=qid).scores_[0])
-    pairs = RankRLSCV([0.0], cv="leave-pair-out", scope="global").fit(X[:40], y[:40])
+    pairs = RankRLSCV([0.0], cv="leave-pair-out", pairs=Pairs(scope="global")).fit(X[:40], y[:40])
     assert 0 < pairs.best_score_ <= 1
 
 

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import reference_svm
 from pairgram import (
     Nystroem,
+    Pairs,
     QueryKFold,
     RandomFourier,
     RandomNodes,
@@ -72,7 +73,7 @@ def test_the_objective_is_that_of_l_bfgs_on_explicit_pairs(problem, loss, weight
     )
     if not W.any():
         return
-    model = RankSVM(C, loss=loss, weighting=weighting, tol=1e-9).fit(
+    model = RankSVM(C, loss=loss, pairs=Pairs("without_ties", weighting=weighting), tol=1e-9).fit(
         problem.X, problem.y, **problem.named
     )
     value, gradient = reference_svm.objective(model.coef_, problem.X, A, W, C, loss)
@@ -142,7 +143,7 @@ def test_only_the_order_of_labels_counts(factor, widest, set_limits):
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_invariances(weighting):
-    make = RankSVM(0.1, weighting=weighting, tol=1e-8)
+    make = RankSVM(0.1, pairs=Pairs("without_ties", weighting=weighting), tol=1e-8)
     expected = make.fit(X, y, qid=qid).coef_
     far = make.fit(X + 1e4, 3 * y + 10 * qid, qid=qid).coef_
     np.testing.assert_allclose(far, expected, rtol=1e-5)
@@ -293,7 +294,11 @@ def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, sam
         "callable": Nystroem(lambda A, B: (1 + A @ B.T) ** 2, n_components=9, random_state=0),
     }.get(kind)
     X = {"sparse": sp.csr_array(X), "float32": X.astype(np.float32)}.get(kind, X)
-    named = {"weighting": weighting, "tol": 1e-8, "feature_map": feature_map}
+    named = {
+        "pairs": Pairs("without_ties", weighting=weighting),
+        "tol": 1e-8,
+        "feature_map": feature_map,
+    }
     weights = {"sample_weight": v, "query_weight": u}
     exact = RankSVM(0.1, **named).fit(X, y, qid=qid, **weights)
     sizes = sampled()
@@ -430,7 +435,7 @@ def test_cv_scores_are_those_of_models_of_the_training_rows(weighting):
     weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(y))
     maps = [None, RandomNodes(12, random_state=0)]
     Cs, splitter = [10.0, 0.01], QueryKFold(3)
-    named = {"weighting": weighting, "tol": 1e-7}
+    named = {"pairs": Pairs("without_ties", weighting=weighting), "tol": 1e-7}
     model = RankSVMCV(Cs, feature_map=maps, cv=splitter, scoring="map", **named)
     model.fit(X, y, qid=qid, sample_weight=weights)
     means = []

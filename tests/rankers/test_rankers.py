@@ -92,8 +92,7 @@ CHANGED = {
     "feature_map": pg.RandomNodes(3),
     "n_components": 3,
     "random_state": 77,
-    "pairs": "without_ties",
-    "scope": "query",
+    "pairs": pg.Pairs("without_ties", scope="query"),
     "form": "primal",
     "landmarks": "kmeans",
 }

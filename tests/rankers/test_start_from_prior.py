@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.frozen import FrozenEstimator
 
-from pairgram import QueryKFold, RandomNodes, RankRLS, RankSVM, RankSVMCV, load_model
+from pairgram import Pairs, QueryKFold, RandomNodes, RankRLS, RankSVM, RankSVMCV, load_model
 from reference_svm import pair_loss, preference_pairs
 
 
@@ -21,7 +21,9 @@ def made(seed):
 def test_the_gradient_of_the_explicit_objective_vanishes(loss, weighting):
     X, y, qid, w0, o = made(0)
     v = np.random.default_rng(1).choice([0.0, 1.0, 2.0], 60)
-    model = RankSVM(0.05, loss=loss, weighting=weighting, tol=1e-11, prior=w0)
+    model = RankSVM(
+        0.05, loss=loss, pairs=Pairs("without_ties", weighting=weighting), tol=1e-11, prior=w0
+    )
     model.fit(X, y, qid=qid, sample_weight=v, offset=o)
     A, W = preference_pairs(y, qid, v, weighting=weighting)
     _, pull, _ = pair_loss(X @ model.coef_ + o, A, W, loss)

@@ -90,7 +90,8 @@ class Journey:
     def is_pointwise(self) -> bool:
         """Whether the labels themselves are fitted. Else a constant says nothing."""
         pointwise = isinstance(self.estimator, (pg.PointwiseELM, pg.PointwiseELMCV))
-        return pointwise or self.parameters.get("pairs", "with_ties") is None
+        pairs = self.parameters.get("pairs", "with_ties")
+        return pointwise or getattr(pairs, "kind", pairs) is None
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
@@ -288,18 +289,27 @@ HELD_OUT = {
     "scoring": (None, None, "ndcg@10", "pairwise_accuracy", "pairwise_squared_error"),
 }
 MISSING = ("zero", "mean", "median")
-RIDGE = {"pairs": PAIRS, "weighting": ("pairs", "documents", "queries")}
+WEIGHTINGS = ("pairs", "documents", "queries")
+RIDGE = {"pairs": tuple(pg.Pairs(kind, weighting=w) for kind in PAIRS for w in WEIGHTINGS)}
+OF_SVM = {"pairs": tuple(pg.Pairs("without_ties", weighting=w) for w in WEIGHTINGS)}
 KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax"), "gamma": (None, 0.3)}
 NODES = {"n_nodes": (5, 30), "activation": ("linear", "sigmoid", "gaussian"), "random_state": (0,)}
-WITHIN_LISTS = {"scope": ("query",), "target": ("label",), "scale": (False, True), "inputs": INPUTS}
+OF_CLICKS = tuple(
+    pg.Pairs(kind, weighting=w) for kind in ("with_ties", "clicks") for w in WEIGHTINGS
+)
+WITHIN_LISTS = {"scale": (False, True), "inputs": INPUTS}
 
 KINDS = {
     "RankRLS": Kind(
         pg.RankRLS,
         {
-            **RIDGE,
-            "scope": ("query", "query", "global"),
-            "target": ("label", "gain"),
+            "pairs": tuple(
+                replace(pairs, scope=scope, target=target)
+                for pairs in RIDGE["pairs"]
+                if pairs.kind != "clicks"
+                for scope in ("query", "query", "global")
+                for target in ("label", "gain")
+            ),
             "scale": (False, False, True),
             "inputs": INPUTS,
         },
@@ -321,9 +331,13 @@ KINDS = {
     "RankRLSCV of choices": Kind(
         pg.RankRLSCV,
         {
-            "pairs": ("with_ties", ["with_ties", "without_ties"], ["gain_difference", None]),
+            "pairs": (
+                "with_ties",
+                ["with_ties", "without_ties"],
+                ["gain_difference", None],
+                [pg.Pairs(kind, target="gain") for kind in ("with_ties", None)],
+            ),
             "scale": (False, [False, True]),
-            "target": ("label", ["label", "gain"]),
             "inputs": (None, [None, "standard"], ["quantile", "raw+rank"]),
             **HELD_OUT,
         },
@@ -345,7 +359,12 @@ KINDS = {
     "PairwiseELMCV": Kind(pg.PairwiseELMCV, {**NODES, **HELD_OUT, "pairs": PAIRS[:-1]}),
     "ELMRank": Kind(
         pg.ELMRank,
-        {**NODES, "scope": ("global", "query"), "n_estimators": (1, 3), "activation": ("sigmoid",)},
+        {
+            **NODES,
+            "pairs": (pg.Pairs(), "with_ties"),
+            "n_estimators": (1, 3),
+            "activation": ("sigmoid",),
+        },
     ),
     "ELMRankCV": Kind(
         pg.ELMRankCV,
@@ -360,7 +379,12 @@ KINDS = {
     ),
     "RankSVM": Kind(
         pg.RankSVM,
-        {"weighting": RIDGE["weighting"], "tol": (1e-9,), "inputs": INPUTS, "C": (1e-2, 1.0)},
+        {
+            **OF_SVM,
+            "tol": (1e-9,),
+            "inputs": INPUTS,
+            "C": (1e-2, 1.0),
+        },
     ),
     "RankSVMCV": Kind(
         pg.RankSVMCV,
@@ -368,7 +392,7 @@ KINDS = {
     ),
     "RankRLS of clicks": Kind(
         pg.RankRLS,
-        {"pairs": ("with_ties", "clicks"), "weighting": RIDGE["weighting"], **WITHIN_LISTS},
+        {"pairs": OF_CLICKS, **WITHIN_LISTS},
         "alpha",
         told="clicks",
     ),
@@ -384,7 +408,7 @@ KINDS = {
     ),
     "RankSVM of clicks": Kind(
         pg.RankSVM,
-        {"weighting": RIDGE["weighting"], "tol": (1e-9,), "C": (1e-2, 1.0)},
+        {**OF_SVM, "tol": (1e-9,), "C": (1e-2, 1.0)},
         told="clicks",
     ),
     "RankSVMCV of clicks": Kind(
@@ -394,8 +418,10 @@ KINDS = {
         pg.RankRLSCV,
         {
             "scoring": ("evidence",),
-            "weighting": ("documents",),
-            "scope": ("query", "query", "global"),
+            "pairs": tuple(
+                pg.Pairs(weighting="documents", scope=scope)
+                for scope in ("query", "query", "global")
+            ),
             "scale": (False, False, [False, True]),
             "inputs": (None, None, "standard", [None, "quantile"]),
         },
@@ -429,7 +455,7 @@ KINDS = {
     ),
     "RankRLS of comparisons": Kind(
         pg.RankRLS,
-        {"pairs": ("with_ties",), "weighting": ("pairs",), **WITHIN_LISTS},
+        {"pairs": ("with_ties",), **WITHIN_LISTS},
         "alpha",
         told="comparisons",
     ),

@@ -89,7 +89,7 @@ def outcome_of(
     if hasattr(model, "scores_"):
         equal["choice"] = {
             name: str(getattr(model, name))
-            for name in ("pairs_", "target_", "scale_", "inputs_")
+            for name in ("pairs_", "scale_", "inputs_")
             if hasattr(model, name)
         }
     return Outcome(numbers, equal, amplification=_amplification(journey, model))

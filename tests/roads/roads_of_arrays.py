@@ -13,7 +13,7 @@ from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
 
-from pairgram import Clicks, Cross, Pairgram, Preferences, QueryKFold, RankRLS
+from pairgram import Clicks, Cross, Pairgram, Pairs, Preferences, QueryKFold, RankRLS, RankSVM
 from pairgram._support.limits import limits_of
 from parts.support import on_threads
 from problems import BY_STEPS
@@ -281,13 +281,13 @@ def other_threads(journey: Journey) -> Outcome:
 def _compared(journey: Journey) -> Preferences | None:
     """Write the pairs of the journey out, if comparisons can say what its settings say."""
     given, rows = journey.parameters, journey.rows
-    asked = {"weighting": "pairs", "scope": "query", "target": "label", "inputs": None}
-    if any(given.get(name, value) != value for name, value in asked.items()):
+    pairs = Pairs.of(given.get("pairs", "without_ties"))
+    if pairs != Pairs(pairs.kind) or given.get("inputs") is not None:
         return None
-    of_labels = "pairs" not in given  # RankSVM: only the order of labels counts
-    if given.get("pairs", "with_ties") not in ("with_ties", "without_ties"):
+    of_labels = isinstance(journey.estimator, RankSVM)  # only the order of labels counts
+    if pairs.kind not in ("with_ties", "without_ties"):
         return None
-    ties = given.get("pairs") == "with_ties"
+    ties = pairs.kind == "with_ties"
     same = rows.query[:, None] == rows.query
     wins = rows.y[:, None] > rows.y
     first, second = np.nonzero(same & (wins | (np.triu(~wins & ~wins.T, 1) & ties)))
@@ -308,8 +308,8 @@ def comparisons(journey: Journey) -> Outcome | None:
     y = _compared(journey)
     if y is None:
         return None
-    changed = {"pairs": "with_ties"} if "pairs" in journey.parameters else {}
-    model = journey.with_parameters(**changed).fit(y=y, qid=None, sample_weight=None)
+    usual = type(journey.estimator)().pairs
+    model = journey.with_parameters(pairs=usual).fit(y=y, qid=None, sample_weight=None)
     return outcome_of(journey, model)
 
 

@@ -54,7 +54,7 @@ def batch_of_targets(journey: Journey) -> Outcome | None:
     rows = journey.rows
     if rows.weight is not None or rows.others:
         return None
-    if (rows.y < 0).any() and journey.parameters.get("target") == "gain":
+    if (rows.y < 0).any() and "gain" in str(journey.parameters.get("pairs")):
         return None
     targets = np.column_stack([2 * rows.y, rows.y])
     return outcome_of(journey, fit_many(journey.estimator, rows.X, targets, qid=rows.query)[1])

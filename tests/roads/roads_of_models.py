@@ -21,7 +21,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from pairgram import Pairgram, RankRLS, load_model, posterior, row_scorer
+from pairgram import Pairgram, Pairs, RankRLS, load_model, posterior, row_scorer
 
 
 def _same_bits(found: Any, wanted: Any) -> None:
@@ -136,9 +136,8 @@ STATISTICS = ("RankRLS", "RankRLS of clicks")
 
 def _settings(journey: Journey) -> dict[str, Any]:
     """Return the settings of statistics. Those of clicks are made with the pairs of clicks."""
-    named = journey.parameters
-    settings = {name: named[name] for name in ("pairs", "scope", "weighting", "target")}
-    return settings if journey.rows.propensity is None else settings | {"pairs": "clicks"}
+    pairs = Pairs.of(journey.parameters["pairs"])
+    return {"pairs": pairs if journey.rows.propensity is None else replace(pairs, kind="clicks")}
 
 
 def _statistics(journey: Journey, rows: Rows) -> Pairgram:
@@ -194,7 +193,7 @@ def of_weighed_queries(journey: Journey) -> Outcome:
     factor, is_older = _in_two_parts(journey)
     weight, rows = np.where(is_older, factor * factor, factor), journey.rows
     journey = journey.with_parameters(inputs=None, form="primal")
-    if journey.parameters["scope"] == "query" or journey.parameters["pairs"] is None:
+    if not Pairs.of(journey.parameters["pairs"]).joins_all_rows:
         return outcome_of(journey, journey.fit(query_weight=weight))
     weight = weight if rows.weight is None else weight * rows.weight
     return outcome_of(journey, journey.fit(sample_weight=weight))

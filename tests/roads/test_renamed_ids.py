@@ -142,7 +142,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "RankSVM.fit": lambda ids: pg.RankSVM().fit(X, y, qid=ids).coef_,
     "RankSVMCV.fit": lambda ids: pg.RankSVMCV(cv=2).fit(X, y, qid=ids).scores_,
     "ELMRankCV.fit": lambda ids: (
-        pg.ELMRankCV(n_nodes=5, cv=2, random_state=0, scope="query").fit(X, y, qid=ids).scores_
+        pg.ELMRankCV(n_nodes=5, cv=2, random_state=0, pairs=pg.Pairs()).fit(X, y, qid=ids).scores_
     ),
     "AutoRanker.fit": lambda ids: (
         pg.AutoRanker(time_budget=1e-6).fit(X, y, qid=ids).trials_["score"]

@@ -14,11 +14,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
-from pairgram import Pairgram, Preferences
+from pairgram import Pairgram, Pairs, Preferences
 
 N_PARTS, N_COLUMNS, LENGTH = 4, 3, 12
 KINDS = ("queries", "rows", "one list", "comparisons", "both")
-SETTINGS = {"rows": {"pairs": None}, "one list": {"scope": "global"}}
+SETTINGS = {"rows": {"pairs": None}, "one list": {"pairs": Pairs(scope="global")}}
 # Of the types of rows: how near the sums are, and which share of the largest ones may be refused.
 NEAR = {np.float64: 1e-4, np.float32: 3e-2}
 FEW = {np.float64: 1e-9, np.float32: 1e-3}

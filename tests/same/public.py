@@ -51,7 +51,27 @@ def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[s
     if "store_held_out" in _parameters(function):  # of 0.3; later versions keep what they can
         whole = named.get("scoring") != "evidence" and named.get("cv") != "leave-pair-out"
         named = {"store_held_out": whole, **named}
+    if hasattr(pairgram, "Pairs") and "pairs" in _parameters(function):
+        named = _of_pairs(function, dict(named))
     return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
+
+
+def _of_pairs(function: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with `Pairs` in place of the words that 0.3 has beside `pairs`."""
+    told = {word: named.pop(word) for word in ("scope", "weighting", "target") if word in named}
+    if not told:
+        return named
+    usual = "without_ties" if "SVM" in function.__name__ else "with_ties"
+    kinds, targets = named.get("pairs", usual), told.pop("target", "label")
+    if function.__name__.startswith("ELMRank"):
+        told = {"scope": "global", **told}
+    every = [
+        pairgram.Pairs(kind, target=target, **told)
+        for kind in (kinds if isinstance(kinds, list) else [kinds])
+        for target in (targets if isinstance(targets, list) else [targets])
+    ]
+    several = isinstance(kinds, list) or isinstance(targets, list)
+    return named | {"pairs": every if several else every[0]}
 
 
 # What a search of a table is given: 0.3 refuses to keep the scores of rows that are held out.

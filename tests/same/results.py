@@ -105,6 +105,22 @@ def described(error: Exception) -> str:
     return f"{kind.__name__}: {error}"
 
 
+def joined(
+    found: Mapping[str, Any], pairs: str = "pairs", target: str = "target"
+) -> dict[str, Any]:
+    """Return results with one text of pairs and their targets, which 0.3 tells apart."""
+    if pairs not in found:
+        return dict(found)
+    kinds = found[pairs] if isinstance(found[pairs], np.ndarray) else [found[pairs]]
+    targets = np.atleast_1d(found.get(target, [None] * len(kinds)))
+    texts = [
+        f"{text_of(getattr(kind, 'kind', kind))} {getattr(kind, 'target', own) or 'label'}"
+        for kind, own in zip(kinds, targets, strict=True)
+    ]
+    others = {name: value for name, value in found.items() if name not in (pairs, target)}
+    return others | {pairs: texts}
+
+
 def attempt(function: Callable[[], Any]) -> Any:
     """Return what a function returns, or the text of its error."""
     try:
@@ -117,9 +133,10 @@ def of_model(model: Any, new: Any, offset: Any = None) -> dict[str, Any]:
     """Return all that a fitted ranker tells, and its scores of new rows, with their offsets."""
     found = {name: attribute(model, name, None) for name in ATTRIBUTES}
     found = {name: value for name, value in found.items() if value is not None}
+    found = joined(found, "pairs_", "target_")
     results = attribute(model, "cv_results_", None)
     if results is not None:
-        found["cv_results_"] = {"params": text_of(results["params"])} | {
+        found["cv_results_"] = {"params": text_of([joined(one) for one in results["params"]])} | {
             name: column for name, column in results.items() if name.endswith("test_score")
         }
     history = attribute(model, "history_", None)
@@ -127,7 +144,7 @@ def of_model(model: Any, new: Any, offset: Any = None) -> dict[str, Any]:
         found["history_"] = {k: v for k, v in history.items() if "seconds" not in k}
     trials = attribute(model, "trials_", None)
     if trials is not None:
-        found["trials_"] = trials
+        found["trials_"] = joined(trials)
     if attribute(model, "inputs_", None) is not None:
         found["inputs_"] = model.inputs_.kind
     fitted = Public(model)

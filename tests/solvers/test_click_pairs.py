@@ -15,6 +15,7 @@ import pairgram as pg
 from pairgram import (
     Clicks,
     Pairgram,
+    Pairs,
     QueryKFold,
     RankRLS,
     RankRLSCV,
@@ -96,14 +97,14 @@ def test_every_click_is_compared_with_all_other_rows(seed, weighting, weighs):
     weight = weight if weighs else None
     y, named = Clicks(clicks, propensity), {"qid": qid, "sample_weight": weight}
     expected = solved(0.3, X, clicks, qid, propensity, weight, weighting)
-    model = RankRLS(0.3, weighting=weighting).fit(X, y, **named)
+    model = RankRLS(0.3, pairs=Pairs(weighting=weighting)).fit(X, y, **named)
     close(model.coef_, expected, 1e-11)
-    dual = RankRLS(0.3, weighting=weighting, form="dual").fit(X, y, **named)
+    dual = RankRLS(0.3, pairs=Pairs(weighting=weighting), form="dual").fit(X, y, **named)
     close(dual.coef_, expected, 1e-9)
-    statistics = Pairgram.from_rows(X, y, **named, pairs="clicks", weighting=weighting)
+    statistics = Pairgram.from_rows(X, y, **named, pairs=Pairs("clicks", weighting=weighting))
     close(RankRLS.from_pairgram(statistics, 0.3).coef_, expected, 1e-11)
     labels = clicks / np.where(clicks > 0, propensity, 1.0)
-    by_word = RankRLS(0.3, weighting=weighting, pairs="clicks")
+    by_word = RankRLS(0.3, pairs=Pairs("clicks", weighting=weighting))
     close(by_word.fit(X, labels, **named).coef_, expected, 1e-11)
     close(pg.fit_many(by_word, X, labels, by=0 * qid, **named).coef_[0], expected, 1e-11)
 
@@ -360,7 +361,9 @@ def test_the_hinge_of_clicks_is_that_of_pairs_that_are_written_out(seed, weighti
     X, clicks, qid, propensity, weight = log(seed)
     weight = weight if weighs else None
     y, named = Clicks(clicks, propensity), {"qid": qid, "sample_weight": weight}
-    model = RankSVM(0.7, weighting=weighting, loss=loss, tol=1e-10).fit(X, y, **named)
+    model = RankSVM(
+        0.7, pairs=Pairs("without_ties", weighting=weighting), loss=loss, tol=1e-10
+    ).fit(X, y, **named)
     W, D = click_pairs(X, clicks, qid, propensity, weight, weighting)
     missing = 1.0 - D @ model.coef_
     if loss == "squared_hinge":

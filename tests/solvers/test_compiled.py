@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 import reference
 from axes import every
 from pairgram import _core
-from parts.data import PairSettings, RankingData
+from parts.data import Pairs, RankingData
 from parts.solvers import EigenPath, RidgePath, lists_out
 from parts.support import threads
 from problems import Problem, compiled, problems, ranking_problem
@@ -137,7 +137,7 @@ def held_out(problem, pairs, path, alphas, n_threads=1, weighting="pairs", dtype
     """The scores of queries by models without them."""
     named = {"sample_weight": problem.v, "query_weight": problem.query_weight}
     data = RankingData.make(problem.X.astype(dtype), problem.y, qid=problem.query, **named)
-    settings = PairSettings(pairs, weighting=weighting)
+    settings = Pairs(pairs, weighting=weighting)
     with threads(n_threads):
         return lists_out(data, settings, path, data.held_together, alphas)[0]
 
@@ -152,7 +152,11 @@ def held_out(problem, pairs, path, alphas, n_threads=1, weighting="pairs", dtype
 )
 def test_leave_query_out_equals_refits(problem, pairs, weighting, scaled, dtype):
     problem.X = problem.X.astype(dtype).astype(float)
-    named = {"v": problem.v, "weighting": weighting, "query_weight": problem.query_weight}
+    named = {
+        "v": problem.v,
+        "weighting": weighting,
+        "query_weight": problem.query_weight,
+    }
     S, _ = reference.statistics(problem.X, problem.y, problem.query, pairs, **named)
     unscaled = S
     largest = np.linalg.eigvalsh(S[:-1, :-1]).max()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from axes import every
-from pairgram import Pairgram, RankRLS, RankRLSCV, posterior, scan
+from pairgram import Pairgram, Pairs, RankRLS, RankRLSCV, posterior, scan
 
 LOST = "fewer than two digits"
 SIZES = [1.0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]
@@ -42,8 +42,8 @@ def test_noise_of_sums(road, size, dtype):
         if road == "table":
             frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, q=qid)
             table = scan(frame, label="y", qid="q", features=list("abc"))
-            return posterior(RankRLS(alpha, weighting="documents").fit(table), table)
-        total = Pairgram.from_rows(X, y, qid=qid, weighting="documents")
+            return posterior(RankRLS(alpha, pairs=Pairs(weighting="documents")).fit(table), table)
+        total = Pairgram.from_rows(X, y, qid=qid, pairs=Pairs(weighting="documents"))
         prior = [size, size, 0.0] if road == "prior" else None
         return posterior(RankRLS.from_pairgram(total, alpha, prior=prior), total)
 

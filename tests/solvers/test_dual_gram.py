@@ -24,7 +24,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from parts.data import PairSettings, RankingData
+from parts.data import Pairs, RankingData
 from parts.features import KernelMap, kernels as matrix
 from parts.solvers import DualGram, PairSums, leave_query_out, leave_row_out, split_scores
 from parts.support import on_threads
@@ -43,11 +43,10 @@ from reference_dual import (
 KERNELS = ["linear", "rbf"]  # the first of low rank
 
 settings_drawn = st.builds(
-    PairSettings,
+    Pairs,
     st.sampled_from(PAIRS),
-    st.just("query"),
-    st.sampled_from(WEIGHTINGS),
-    st.sampled_from(["label", "gain"]),
+    weighting=st.sampled_from(WEIGHTINGS),
+    target=st.sampled_from(["label", "gain"]),
 )
 
 
@@ -108,7 +107,7 @@ def test_linear_kernel_is_the_primal_form(problem, settings):
     for share in (1.0, 1e-3, 1e-6):
         alpha = share * size_of(L, K)
         model = RankRLS(
-            alpha, pairs=settings.pairs, weighting=settings.weighting, target=settings.target
+            alpha, pairs=Pairs(settings.kind, weighting=settings.weighting, target=settings.target)
         ).fit(problem.X, problem.y, **problem.named)
         for coef in (system.solve(alpha), path.coef([alpha])[0]):
             assert_scores(K @ coef, model.predict(problem.X), problem.y)
@@ -120,7 +119,7 @@ def test_no_ridge_gives_the_minimum_norm(pairs):
     """Both where K has full rank and where it has not: the systems are singular."""
     X, y, qid = make_ranking(6, (1, 9), 4, random_state=0)
     for K, features in ((X @ X.T, X), (kernel_matrix(X), np.linalg.cholesky(kernel_matrix(X)))):
-        settings = PairSettings(pairs)
+        settings = Pairs(pairs)
         data = RankingData.make(K, y, qid=qid)
         L, _ = reference.laplacian(y, np.unique(qid, return_inverse=True)[1], pairs)
         G = features.T @ L @ features
@@ -132,7 +131,7 @@ def test_no_ridge_gives_the_minimum_norm(pairs):
 def test_alpha_too_small_for_cholesky():
     """Beyond double precision, the answer is that without a ridge, not residuals by alpha."""
     X, y, qid = make_ranking(6, (2, 9), 3, random_state=0)
-    system = DualGram(RankingData.make(X @ X.T, y, qid=qid), PairSettings())
+    system = DualGram(RankingData.make(X @ X.T, y, qid=qid), Pairs())
     expected = RankRLS(0.0).fit(X, y, qid=qid).predict(X)
     assert_scores(X @ X.T @ system.solve(1e-20), expected, y)
 
@@ -176,7 +175,7 @@ def test_leave_query_out_of_a_large_problem(set_limits, block_rows):
     X, y, qid = make_ranking(12, (1, 15), 3, random_state=0)
     qid = qid[np.random.default_rng(0).permutation(len(y))]
     problem = Problem(X, y, np.unique(qid, return_inverse=True)[1], None, None)
-    K, settings = kernel_matrix(X), PairSettings("without_ties")
+    K, settings = kernel_matrix(X), Pairs("without_ties")
     data = replace(data_of(problem, K), X=X, feature_map=KernelMap("rbf").fit(X))
     total = DualGram(data, settings)
     ridge = total.decompose()
@@ -193,7 +192,7 @@ def test_directions_that_queries_barely_see():
     n = 120
     query = np.repeat(np.arange(6), 20)
     problem = Problem(rng.normal(size=(n, 1)), rng.integers(0, 5, n) * 1.0, query, None, None)
-    K, settings = kernel_matrix(problem.X), PairSettings()
+    K, settings = kernel_matrix(problem.X), Pairs()
     data = data_of(problem, K)
     total = DualGram(data, settings)
     ridge = total.decompose()
@@ -227,7 +226,7 @@ def test_levels_that_hardly_any_pair_joins(labels):
     rng = np.random.default_rng(0)
     y = rng.choice(labels, 60) * 1.0
     problem = Problem(rng.normal(size=(60, 3)), y, np.repeat(np.arange(6), 10), None, None)
-    settings = PairSettings(lambda a, b: np.exp(-((a - b) ** 2)))
+    settings = Pairs(lambda a, b: np.exp(-((a - b) ** 2)))
     assert_held_out(problem, settings, [1e-11, 1e-10, 1e-8])
 
 
@@ -239,7 +238,7 @@ def test_rows_that_hardly_count(pairs, weight):
     v[::7], query_weight[query == 2] = weight, weight
     X = rng.normal(size=(60, 3))
     for problem in (Problem(X, y, query, v, None), Problem(X, y, query, None, query_weight)):
-        assert_held_out(problem, PairSettings(pairs), [1e-9, 1e-8, 1e-7])
+        assert_held_out(problem, Pairs(pairs), [1e-9, 1e-8, 1e-7])
 
 
 @pytest.mark.usefixtures("decomposition")
@@ -260,7 +259,7 @@ def test_leave_query_out(problem, settings, kernel):
 def test_leave_query_out_of_global_pairs(pairs):
     X, y, qid = make_ranking(8, (1, 9), 4, random_state=0)
     problem = Problem(X, y, np.unique(qid, return_inverse=True)[1], None, None)
-    K, settings = kernel_matrix(X), PairSettings(pairs, "global")
+    K, settings = kernel_matrix(X), Pairs(pairs, scope="global")
     data = data_of(problem, K)
     total = DualGram(data, settings)
     alphas = np.array([10.0, 0.1])
@@ -276,7 +275,7 @@ def test_leave_row_out(pairs, weighting):
     problem = Problem(
         rng.normal(size=(n, 3)), rng.normal(size=n).round(1), np.zeros(n, int), v, None
     )
-    K, settings = kernel_matrix(problem.X), PairSettings(pairs, weighting=weighting)
+    K, settings = kernel_matrix(problem.X), Pairs(pairs, weighting=weighting)
     data = data_of(problem, K)
     total = DualGram(data, settings)
     ridge = total.decompose()
@@ -299,7 +298,7 @@ def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 60)), rng.normal(size=30)
     problem = Problem(X, y, np.zeros(30, int), None, None)
-    K, settings = X @ X.T, PairSettings(pairs)
+    K, settings = X @ X.T, Pairs(pairs)
     data = data_of(problem, K if kernel else X)
     total = DualGram(data, settings) if kernel else PairSums.of(data, settings)
     ridge = total.decompose()
@@ -325,7 +324,9 @@ def test_splits(problem, settings, scope):
     """Training rows that cut queries, as well as whole ones."""
     if scope == "global":
         problem.query_weight = None
-    settings = PairSettings(settings.pairs, scope, settings.weighting, settings.target)
+    settings = Pairs(
+        settings.kind, scope=scope, weighting=settings.weighting, target=settings.target
+    )
     K = kernel_matrix(problem.X)
     data = data_of(problem, K)
     rows = np.arange(len(problem.y))
@@ -345,7 +346,7 @@ def test_splits(problem, settings, scope):
 
 def test_a_part_of_the_rows():
     X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
-    K, settings = kernel_matrix(X), PairSettings("without_ties")
+    K, settings = kernel_matrix(X), Pairs("without_ties")
     rows = np.flatnonzero(qid % 2 == 0)[::-1].copy()
     part = DualGram(RankingData.make(K, y, qid=qid), settings).of(rows)
     assert part.n_rows == len(rows)
@@ -365,7 +366,7 @@ def test_a_kernel_model_is_a_linear_model_of_its_map():
     X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
     feature_map = KernelMap("rbf", gamma=0.5).fit(X)
     K = feature_map.fit_transform(X)
-    coef = DualGram(RankingData.make(K, y, qid=qid), PairSettings()).solve(0.1)
+    coef = DualGram(RankingData.make(K, y, qid=qid), Pairs()).solve(0.1)
     model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
     model.coef_, model.feature_map_ = coef, feature_map
     np.testing.assert_allclose(model.predict(X), K @ coef, rtol=1e-10)
@@ -376,7 +377,7 @@ def test_threads():
     data = RankingData.make(kernel_matrix(X), y, qid=qid)
 
     def solutions():
-        system = DualGram(data, PairSettings("gain_difference"))
+        system = DualGram(data, Pairs("gain_difference"))
         return system.solve(0.1), system.decompose().eigen.basis
 
     # The bits of an eigendecomposition with more threads are BLAS's own affair.
@@ -421,7 +422,7 @@ def test_tools_of_scikit_learn(routing):
 
 
 def dual_of(K, pairs="with_ties"):
-    return DualGram(RankingData.make(K, np.arange(float(K.shape[0]))), PairSettings(pairs))
+    return DualGram(RankingData.make(K, np.arange(float(K.shape[0]))), Pairs(pairs))
 
 
 @pytest.mark.usefixtures("decomposition")
@@ -596,12 +597,14 @@ def test_queries_held_out_of_pairs_of_all_rows():
     X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
     query = rng.permutation(np.arange(30) % 6)
     v = rng.choice([0.0, 1.0, 2.0], 30)
-    model = RankRLSCV([10.0, 0.1], kernel="rbf", scope="global", scoring="pairwise_squared_error")
+    model = RankRLSCV(
+        [10.0, 0.1], kernel="rbf", pairs=Pairs(scope="global"), scoring="pairwise_squared_error"
+    )
     scores = model.fit(X, y, sample_weight=v, qid=query).scores_
     rows = np.arange(30)
     splits = [(rows[query != q], rows[query == q]) for q in np.unique(query)]
     problem, K = Problem(X, y, query, v, None), kernel_matrix(X)
-    parts = refits(problem, K, PairSettings("with_ties", "global"), model.alphas_, splits)
+    parts = refits(problem, K, Pairs("with_ties", scope="global"), model.alphas_, splits)
     values, weights = [], []
     for (_, test), part in zip(splits, parts, strict=True):
         seen = v[test] > 0
@@ -620,7 +623,7 @@ def test_differences_that_are_rounding_errors_are_no_indefinite_kernel():
         K = f @ f.T
         K = K * (1 + 1e-16 * rng.normal(size=K.shape))
         problem = Problem(f, rng.normal(size=len(query)), query, None, None)
-        system = DualGram(data_of(problem, (K + K.T) / 2), PairSettings("with_ties"))
+        system = DualGram(data_of(problem, (K + K.T) / 2), Pairs("with_ties"))
         coef = system.decompose().coef([1.0])
         assert np.ptp(((K + K.T) / 2 @ coef.T)[:6]) < 1e-6
         system.solve(0.0)

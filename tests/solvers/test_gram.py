@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 import reference
 from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV
-from parts.data import PairSettings, RankingData
+from parts.data import Pairs, RankingData
 from parts.support import on_threads
 from problems import problems
 
@@ -61,7 +61,7 @@ def test_users_see_what_the_documentation_says():
     st.sampled_from(["label", "gain"]),
 )
 def test_statistics_equal_the_dense_laplacian(problem, pairs, weighting, target):
-    pairgram = of(problem, pairs=pairs, weighting=weighting, target=target)
+    pairgram = of(problem, pairs=Pairs(pairs, weighting=weighting, target=target))
     expected, total = reference.statistics(
         problem.X,
         problem.y,
@@ -83,7 +83,7 @@ def test_merge_and_subtract_equal_a_refit(problem, pairs, weighting, data):
     left = np.isin(problem.query, data.draw(st.sets(st.sampled_from(list(problem.query)))))
     if left.all() or not left.any():
         return
-    named = {"pairs": pairs, "weighting": weighting}
+    named = {"pairs": Pairs(pairs, weighting=weighting)}
     whole, a, b = of(problem, **named), of(problem, left, **named), of(problem, ~left, **named)
     assert_same(sums(a + b), sums(whole))
     assert_same(sums(whole - b), sums(a))
@@ -106,7 +106,7 @@ def test_merge_and_subtract_equal_a_refit(problem, pairs, weighting, data):
 def test_global_pairs_merge_across_shards(problem, weighting, weighted, data):
     n = len(problem.y)
     v = np.random.default_rng(0).choice([0.0, 1.0, 2.5], n) if weighted else None
-    named = {"pairs": "with_ties", "scope": "global", "weighting": weighting}
+    named = {"pairs": Pairs("with_ties", scope="global", weighting=weighting)}
     expected, total = reference.statistics(
         problem.X, problem.y, np.zeros(n), "with_ties", v, weighting
     )
@@ -137,7 +137,7 @@ def test_global_pairs_merge_across_shards(problem, weighting, weighted, data):
 def test_global_pairs_with_labels_do_not_merge(pairs):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(12, 2)), rng.integers(0, 3, 12).astype(float)
-    a = Pairgram.from_rows(X, y, qid=np.arange(12) // 3, pairs=pairs, scope="global")
+    a = Pairgram.from_rows(X, y, qid=np.arange(12) // 3, pairs=Pairs(pairs, scope="global"))
     expected, _ = reference.statistics(X, y, np.zeros(12), pairs)
     assert_same(sums(a), expected, 1e-12)
     assert a.n_rows == 12
@@ -147,7 +147,7 @@ def test_global_pairs_with_labels_do_not_merge(pairs):
 def test_sparse_rows_equal_dense_rows(problem, pairs, weighting, density):
     keep = np.random.default_rng(0).random(problem.X.shape) < density
     problem.X = problem.X * keep
-    named = {"pairs": pairs, "weighting": weighting}
+    named = {"pairs": Pairs(pairs, weighting=weighting)}
     dense = of(problem, **named)
     for container in (sp.csr_array, sp.csr_matrix, sp.coo_array):
         sparse = of(problem, X=container(problem.X), **named)
@@ -161,7 +161,7 @@ def test_sparse_rows_in_dense_blocks(set_limits):
     X, y = rng.normal(size=(140, 5)), rng.integers(0, 3, 140).astype(float)
     set_limits(dense_block_bytes=5 * 8 * 30)
     csr = RankingData.make(sp.csr_array(X), y, qid=query)
-    blocks = list(csr.blocks(PairSettings()))
+    blocks = list(csr.blocks(Pairs()))
     assert len(blocks) == 5
     total = Pairgram.from_rows(sp.csr_array(X), y, qid=query)
     assert_same(sums(total), sums(Pairgram.from_rows(X, y, qid=query)), 1e-13)
@@ -225,7 +225,7 @@ def test_a_duplicated_row_is_weight_two():
     twice = np.append(np.arange(20), [3, 11])
     for pairs in PAIRS:
         for weighting in WEIGHTINGS:
-            named = {"pairs": pairs, "weighting": weighting}
+            named = {"pairs": Pairs(pairs, weighting=weighting)}
             weighted = Pairgram.from_rows(X, y, qid=query, sample_weight=v, **named)
             repeated = Pairgram.from_rows(X[twice], y[twice], qid=query[twice], **named)
             assert_same(sums(weighted), sums(repeated), 1e-13)
@@ -273,7 +273,7 @@ def test_a_callable_gives_pair_weights():
 def test_files_hold_everything(tmp_path, scope):
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(12, 3)), rng.normal(size=12)
-    total = Pairgram.from_rows(X, y, scope=scope, weighting="documents")
+    total = Pairgram.from_rows(X, y, pairs=Pairs(scope=scope, weighting="documents"))
     total.save(tmp_path / "total.safetensors")
     loaded = Pairgram.load(tmp_path / "total.safetensors")
     assert loaded.settings == total.settings
@@ -366,7 +366,9 @@ def test_rows_of_errors_are_those_of_the_caller(set_limits):
     y = np.zeros(150)
     y[101] = 2000
     with pytest.raises(ValueError, match=r"label 2000.* in row 101"):
-        Pairgram.from_rows(sp.csr_array(np.ones((150, 2))), y, qid=query, target="gain")
+        Pairgram.from_rows(
+            sp.csr_array(np.ones((150, 2))), y, qid=query, pairs=Pairs(target="gain")
+        )
 
 
 def test_real_labels_of_sparse_rows_take_little_memory():
@@ -382,7 +384,7 @@ def test_real_labels_of_sparse_rows_take_little_memory():
 def test_global_streams_stand_a_large_offset():
     rng = np.random.default_rng(5)
     X, y = rng.integers(0, 64, (60, 3)) / 64, rng.normal(size=60)
-    named = {"scope": "global"}
+    named = {"pairs": Pairs(scope="global")}
     whole = Pairgram.from_rows(X, y, **named)
     far = Pairgram(**named).update(X[:20] + 2.0**40, y[:20]).update(X[20:] + 2.0**40, y[20:])
     assert_same(sums(far), sums(whole), 1e-12)
@@ -446,7 +448,7 @@ def test_columns_of_frames_must_agree(tmp_path):
 def test_statistics_of_single_rows_are_refused_as_by_fit(pairs, scope, n_rows):
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(n_rows, 2)), rng.normal(size=n_rows), np.arange(n_rows)
-    settings = {"pairs": pairs, "scope": scope}
+    settings = {"pairs": Pairs(pairs, scope=scope)}
     with pytest.raises(ValueError, match="no pair of rows counts") as of_fit:
         RankRLS(**settings).fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="no pair of rows counts") as of_sums:

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from axes import drawn, every
 from fuzz import forge
-from pairgram import Nystroem, Pairgram, RandomNodes, RankRLS, make_ranking, scan
+from pairgram import Nystroem, Pairgram, Pairs, RandomNodes, RankRLS, make_ranking, scan
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
@@ -23,7 +23,7 @@ WEIGHT = RNG.choice([0.5, 1.0, 3.0], 30)[QID]
 
 
 def is_one_list(settings):
-    return settings.get("scope") == "global" and settings.get("pairs", "with_ties") is not None
+    return Pairs.of(settings.get("pairs", "with_ties")).joins_all_rows
 
 
 def of(rows=slice(None), factor=None, **settings):
@@ -57,7 +57,7 @@ def state(total):
 
 
 ALL_SETTINGS = [
-    {"pairs": pairs, "scope": scope, "weighting": weighting}
+    {"pairs": Pairs(pairs, scope=scope, weighting=weighting)}
     for pairs in PAIRS
     for scope in ("query", "global")
     for weighting in WEIGHTINGS
@@ -80,7 +80,7 @@ def test_a_factor_is_a_weight_of_queries_or_of_the_rows_of_a_single_list(setting
 
 @drawn(10, weighting=WEIGHTINGS, pairs=PAIRS, feature_map=[None, MAPS[0]])
 def test_a_decayed_sum_is_a_fit_with_weights_that_decay(pairs, weighting, feature_map):
-    named = {"pairs": pairs, "weighting": weighting}
+    named = {"pairs": Pairs(pairs, weighting=weighting)}
     day, total = QID // 6, None
     for number in range(5):
         rows = day == number
@@ -103,7 +103,7 @@ def test_a_decayed_sum_is_a_fit_with_weights_that_decay(pairs, weighting, featur
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 def test_a_decayed_sum_of_one_list_is_a_fit_with_weights_of_rows_that_decay(weighting):
-    named = {"scope": "global", "weighting": weighting}
+    named = {"pairs": Pairs(scope="global", weighting=weighting)}
     day, total = QID // 6, None
     for number in range(5):
         today = Pairgram.from_rows(X[day == number] + 1e5, Y[day == number], **named)
@@ -185,7 +185,7 @@ def test_zero_times_statistics_have_no_ids():
 @pytest.mark.parametrize("scope", ["query", "global"])
 @pytest.mark.parametrize("feature_map", [None, MAPS[0]], ids=["columns", "nodes"])
 def test_statistics_with_factors_travel(scope, feature_map):
-    named = {"scope": scope, "feature_map": feature_map}
+    named = {"pairs": Pairs(scope=scope), "feature_map": feature_map}
     total = 0.5 * (0.5 * of(QID < 10, **named) + of((QID >= 10) & (QID < 20), **named))
     total = total + of(QID >= 20, **named)
     sent = Pairgram.from_bytes(total.to_bytes())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fuzz import forge
-from pairgram import Nystroem, Pairgram, RandomNodes, make_ranking, scan
+from pairgram import Nystroem, Pairgram, Pairs, RandomNodes, make_ranking, scan
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def table_of(*parts, **options):
     "settings",
     [
         {},
-        {"scope": "global", "weighting": "documents"},
-        {"pairs": "gain_difference", "target": "gain", "ids": None},
+        {"pairs": Pairs(scope="global", weighting="documents")},
+        {"pairs": Pairs("gain_difference", target="gain"), "ids": None},
         {"feature_map": RandomNodes(4, random_state=0)},
     ],
 )
@@ -80,7 +80,7 @@ def test_every_damaged_byte_is_found(data):
 def test_forged_bytes_are_refused(data):
     total = statistics(*data)
     for change, message in (
-        (lambda c: c.settings.update(pairs="all"), "pairs must be one of 'with_ties'"),
+        (lambda c: c.settings["pairs"].update(kind="all"), "pairs.kind must be one of 'with_ties'"),
         (lambda c: c.settings["state"].update(n_rows=-1), "state.n_rows must be an integer"),
         (lambda c: c.tensors.pop("sums"), "sums is missing"),
         (lambda c: setattr(c, "kind", "RankRLS"), "holds a model, 'RankRLS', want Pairgram"),
@@ -97,9 +97,9 @@ def test_forged_bytes_are_refused(data):
     "settings",
     [
         {},
-        {"pairs": "without_ties", "weighting": "queries"},
+        {"pairs": Pairs("without_ties", weighting="queries")},
         {"pairs": None},
-        {"scope": "global"},
+        {"pairs": Pairs(scope="global")},
         {"feature_map": RandomNodes(4, random_state=0)},
         {"feature_map": Nystroem(n_components=4, random_state=0)},
     ],

@@ -59,7 +59,7 @@ def test_scores_of_queries_are_those_of_refits(pairs, shape, weighting):
         scores = found[SCORES][:, first : first + len(y)]
         first += len(y)
         for j, alpha in enumerate(alphas):
-            model = pg.RankRLS(alpha, pairs=pairs, weighting=weighting)
+            model = pg.RankRLS(alpha, pairs=pg.Pairs(pairs, weighting=weighting))
             whole = model.fit(X, y, qid=qid, sample_weight=v)
             size = 1e-9 * np.abs(whole.coef_).max()
             np.testing.assert_allclose(found[MODELS][number, j], whole.coef_, atol=size)
@@ -83,7 +83,7 @@ def test_scores_of_rows_are_those_of_refits(pairs, shape, weighting):
     for number, (X, y, qid, v) in enumerate(sets):
         scores = found[SCORES][:, number * len(y) : (number + 1) * len(y)]
         for j, alpha in enumerate(alphas):
-            model = pg.RankRLS(alpha, pairs=pairs, weighting=weighting)
+            model = pg.RankRLS(alpha, pairs=pg.Pairs(pairs, weighting=weighting))
             wanted = np.empty(len(y))
             for row in range(len(y)):
                 rest = np.arange(len(y)) != row
@@ -103,7 +103,7 @@ def test_scores_of_folds_are_those_of_refits(pairs, shape, weighting):
     assert (found[STATES] == 0).all()
     for number, (X, y, qid, v) in enumerate(sets):
         scores = found[SCORES][0, number * len(y) : (number + 1) * len(y)]
-        model = pg.RankRLS(alpha, pairs=pairs, weighting=weighting)
+        model = pg.RankRLS(alpha, pairs=pg.Pairs(pairs, weighting=weighting))
         for unit in range(3):
             held, rest = units[number] == unit, units[number] != unit
             model.fit(X[rest], y[rest], qid=qid[rest], sample_weight=v[rest])

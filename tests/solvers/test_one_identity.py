@@ -31,7 +31,7 @@ def test_weights(pairs, weighting, target, scope, scale, sample_weight, query_we
     if scope == "global" and query_weight is not None:
         return  # which is refused
     told = {"weighting": weighting, "target": target}
-    model = pg.RankRLS(ALPHA, pairs=pairs, scope=scope, scale=scale, **told)
+    model = pg.RankRLS(ALPHA, pairs=pg.Pairs(pairs, scope=scope, **told), scale=scale)
     model.fit(X, Y, qid=QID, sample_weight=sample_weight, query_weight=query_weight)
     query = ALL if scope == "global" and pairs is not None else QID
     S, _ = statistics(X, Y, query, pairs, sample_weight, query_weight=query_weight, **told)

@@ -26,14 +26,15 @@ def days_of(seed, n_days=4, **settings):
 def loss(model, X, y, qid, settings):
     """Return half the weighted mean of squared errors of differences, pair by pair."""
     errors = y - model.predict(X)
-    qid = np.zeros(len(y)) if settings.get("scope") == "global" else qid
+    pairs = pg.Pairs.of(settings.get("pairs", "with_ties"))
+    qid = np.zeros(len(y)) if pairs.scope == "global" else qid
     total = weight = 0.0
     for query in np.unique(qid):
         own = np.flatnonzero(qid == query)
         W = np.ones((len(own), len(own)))
-        if settings.get("pairs") == "without_ties":
+        if pairs.kind == "without_ties":
             W = (y[own][:, None] != y[own]).astype(float)
-        if settings.get("weighting") == "queries" and W.any():
+        if pairs.weighting == "queries" and W.any():
             W = W / W.sum()
         difference = errors[own][:, None] - errors[own]
         total += (W * difference**2).sum() / 2
@@ -41,8 +42,11 @@ def loss(model, X, y, qid, settings):
     return total / weight
 
 
-SETTINGS = [{}, {"pairs": "without_ties"}, {"weighting": "queries", "pairs": "without_ties"}]
-GLOBAL = [{"scope": "global"}, {"scope": "global", "weighting": "queries"}]
+SETTINGS = [{}, {"pairs": "without_ties"}, {"pairs": pg.Pairs("without_ties", weighting="queries")}]
+GLOBAL = [
+    {"pairs": pg.Pairs(scope="global")},
+    {"pairs": pg.Pairs(scope="global", weighting="queries")},
+]
 
 
 @hypothesis_settings(max_examples=25)

@@ -126,14 +126,22 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
         (pg.RankRLS(), False, "RankSVM"),
         (pg.RankRLS(scale=True), True, "fewer features"),
         (pg.RankRLS(kernel="rbf"), True, "Nystroem"),
-        (pg.RankRLS(kernel="rbf", scope="global"), True, "Nystroem"),
+        (pg.RankRLS(kernel="rbf", pairs=pg.Pairs(scope="global")), True, "Nystroem"),
         (pg.RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
         (pg.RankRLS(positive=True), False, "fewer columns"),
         (pg.RankSVM(), False, "fewer features"),
         (pg.RankSVMCV(inputs=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
         (pg.RankSVMCV(loss="logistic", cv=2), True, "does not go through all pairs"),
-        (pg.ELMRank(random_state=0, scope="query"), True, "fewer nodes, or a smaller n_estimators"),
-        (pg.ELMRankCV(random_state=0, scope="query", cv=2), True, "fewer nodes, ranges or folds"),
+        (
+            pg.ELMRank(random_state=0, pairs=pg.Pairs()),
+            True,
+            "fewer nodes, or a smaller n_estimators",
+        ),
+        (
+            pg.ELMRankCV(random_state=0, pairs=pg.Pairs(), cv=2),
+            True,
+            "fewer nodes, ranges or folds",
+        ),
     ],
 )
 def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
@@ -188,7 +196,7 @@ def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, 
     times = rng.integers(-8, 8, 60) + 2.0**40 * (1 + lists % 3)
     X = np.column_stack([np.where(lists % 2 == 0, times, 0.0), X])
     X[5, 7] = 0.0
-    model = pg.RankRLS(1.0, form="dual", scope=scope)
+    model = pg.RankRLS(1.0, form="dual", pairs=pg.Pairs(scope=scope))
     dense = model.fit(X, y, qid=qid, sample_weight=weight).coef_
     found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weight).coef_
     np.testing.assert_allclose(found, dense, rtol=0, atol=1e-12 * abs(dense).max())
@@ -305,7 +313,7 @@ def test_times_cost_no_digits(pairs, scope):
     dense = X.toarray()
     dense[:, 0] = 1.7e9 + 1e6 * rng.normal(size=50)[qid] + 100 * rng.normal(size=len(y))
     dense[qid < 9, 1] = 3e8 + rng.normal(size=108)  # of some queries alone
-    rows, model = sp.csr_array(dense), pg.RankRLS(pairs=pairs, scope=scope)
+    rows, model = sp.csr_array(dense), pg.RankRLS(pairs=pg.Pairs(pairs, scope=scope))
     # Labels may be times too, of which a label is no gain.
     labels = (y, y + 1.6e9) if pairs != "gain_difference" else (y,)
     for own in labels:
@@ -388,7 +396,10 @@ def test_times_of_all_rows_together_merge_without_a_loss():
     X[:, 0] = 1.7e9 + np.random.default_rng(0).normal(size=len(X))
     half = np.arange(len(y)) < 250
     sums = [
-        sum(pg.Pairgram.from_rows(kind(X[rows]), y[rows], scope="global") for rows in (~half, half))
+        sum(
+            pg.Pairgram.from_rows(kind(X[rows]), y[rows], pairs=pg.Pairs(scope="global"))
+            for rows in (~half, half)
+        )
         for kind in (np.asarray, sp.csr_array)
     ]
     np.testing.assert_allclose(sums[1].G, sums[0].G, rtol=1e-12, atol=1e-12 * sums[0].G.max())

@@ -17,7 +17,7 @@ MODELS = [
     pg.RankRLS(0.1, kernel="tanimoto", pairs="without_ties"),
     pg.RankRLS(0.1, kernel="minmax", pairs="without_ties"),
     pg.RankRLS(0.1, kernel=squared),
-    pg.RankRLS(0.5, kernel="rbf", scope="global"),
+    pg.RankRLS(0.5, kernel="rbf", pairs=pg.Pairs(scope="global")),
     pg.RankRLSCV([0.1, 1.0], kernel="laplacian", pairs=["with_ties", "without_ties"]),
     pg.RankRLSCV([0.1, 1.0], kernel="rbf", gamma=[0.1, 1.0]),
     pg.PairwiseELM(10.0, kernel="rbf"),
@@ -44,7 +44,7 @@ def test_rows_without_weight_are_left_out(model, kind, tmp_path):
     feature_map, scores = fitted.feature_map_, fitted.predict(kind(X))
     support = feature_map.support_
     counts = v > 0
-    if not isinstance(model, pg.PointwiseELM) and getattr(model, "scope", "query") == "query":
+    if not isinstance(model, pg.PointwiseELM) and "global" not in str(model.pairs):
         counts &= np.bincount(qid, v)[qid] > 1
     np.testing.assert_array_equal(support, np.flatnonzero(counts))
     assert fitted.coef_.shape == support.shape

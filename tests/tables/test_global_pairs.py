@@ -1,5 +1,7 @@
 """Pairs of all rows of a table whose weights depend on two labels, against the same on arrays."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,9 +47,10 @@ def sent(X, y, qid=None):
     return pairgram.scan(frame, label="y", qid=None if qid is None else "q")
 
 
-def check(table, X, y, weights=None, *, qid=None, atol=1e-12, **settings):
+def check(table, X, y, weights=None, *, qid=None, atol=1e-12, scope="global", **settings):
     """The ranker of a table is that of the same rows as arrays."""
-    ranker = pairgram.RankRLS(**{"scope": "global", **settings})
+    pairs = pairgram.Pairs.of(settings.pop("pairs", "with_ties"))
+    ranker = pairgram.RankRLS(pairs=dataclasses.replace(pairs, scope=scope), **settings)
     expected = ranker.fit(X, y, qid=qid, sample_weight=weights).coef_.copy()
     scale = np.abs(expected).max()
     assert scale > 0
@@ -57,9 +60,13 @@ def check(table, X, y, weights=None, *, qid=None, atol=1e-12, **settings):
 @every(pairs=PAIRS, weighting=["pairs", "documents", "queries"])
 def test_the_model_is_that_of_arrays(rows, pairs, weighting):
     X, y, weights = rows
-    named = {"pairs": pairs, "weighting": weighting, "alpha": 0.1 if weighting == "pairs" else 1e-4}
+    named = {
+        "pairs": pairgram.Pairs(pairs, weighting=weighting),
+        "alpha": 0.1 if weighting == "pairs" else 1e-4,
+    }
     check(table_of(X, y), X, y, **named)
-    check(table_of(X, y, weights), X, y, weights, **named, scale=True, target="gain")
+    named["pairs"] = dataclasses.replace(named["pairs"], target="gain")
+    check(table_of(X, y, weights), X, y, weights, **named, scale=True)
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
@@ -73,7 +80,7 @@ def test_a_large_offset_costs_no_digits(rows, pairs):
 def test_a_feature_that_does_not_vary_has_no_weight(rows):
     X, y, _ = rows
     X = np.column_stack([X, np.full(len(y), 0.1)])
-    ranker = pairgram.RankRLS(pairs="gain_difference", scope="global", scale=True)
+    ranker = pairgram.RankRLS(pairs=pairgram.Pairs("gain_difference", scope="global"), scale=True)
     model = ranker.fit(table_of(X, y))
     assert model.coef_[-1] == 0 and (model.coef_[:-1] != 0).all()
 
@@ -82,7 +89,11 @@ def test_a_feature_that_does_not_vary_has_no_weight(rows):
 def test_maps_and_inputs(rows, dtype, atol):
     X, y, weights = rows
     X, nodes = X.astype(dtype), pairgram.RandomNodes(30, random_state=0)
-    named = {"pairs": "label_difference", "weighting": "queries", "alpha": 1e-3, "atol": atol}
+    named = {
+        "pairs": pairgram.Pairs("label_difference", weighting="queries"),
+        "alpha": 1e-3,
+        "atol": atol,
+    }
     table = table_of(X, y, weights)
     check(table, X, y, weights, feature_map=nodes, inputs="standard", **named)
 
@@ -107,7 +118,7 @@ def test_a_callable_within_queries_is_sent_too():
 def test_a_search_takes_a_validation_table(rows):
     X, y, _ = rows
     train, other = slice(0, 800), slice(800, None)
-    settings = {"scope": "global", "pairs": "gain_difference", "scoring": "kendall"}
+    settings = {"pairs": pairgram.Pairs("gain_difference", scope="global"), "scoring": "kendall"}
     settings["alphas"] = np.geomspace(1e-2, 1e6, 5)
     table, held = table_of(X[train], y[train]), table_of(X[other], y[other])
     model = pairgram.RankRLSCV(**settings).fit(table, validation=held)
@@ -120,7 +131,7 @@ def test_a_search_takes_a_validation_table(rows):
 def test_pairs_with_ties_take_any_number_of_labels():
     y = np.arange(1100.0)
     table = table_of(y[:, None] ** 2, y)
-    pairgram.RankRLS(scope="global").fit(table)
+    pairgram.RankRLS(pairs=pairgram.Pairs(scope="global")).fit(table)
 
 
 def test_labels_that_change_between_passes_are_refused(rows):
@@ -132,7 +143,7 @@ def test_labels_that_change_between_passes_are_refused(rows):
         n_calls += 1
         yield X, y + 0.5 * (n_calls > 4)
 
-    ranker = pairgram.RankRLS(scope="global", pairs="without_ties")
+    ranker = pairgram.RankRLS(pairs=pairgram.Pairs("without_ties", scope="global"))
     with pytest.raises(ValueError, match=r"the table changed .* new label"):
         table = pairgram.scan(read)
         for _ in range(5):

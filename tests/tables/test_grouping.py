@@ -91,8 +91,10 @@ def test_the_model_is_that_of_sorted_rows(
     table = pairgram.scan(given, group_queries=True, **COLUMNS)
     n_files = sum(len(files) for _, _, files in os.walk(folders))
     assert (n_files > 4) == (bucket_bytes == 4000 and source != "dask")
-    model = pairgram.RankRLS(pairs="gain_difference", weighting="queries").fit(table)
-    arrays = pairgram.RankRLS(pairs="gain_difference", weighting="queries")
+    model = pairgram.RankRLS(pairs=pairgram.Pairs("gain_difference", weighting="queries")).fit(
+        table
+    )
+    arrays = pairgram.RankRLS(pairs=pairgram.Pairs("gain_difference", weighting="queries"))
     same(model.coef_, arrays.fit(X, y, qid=qid, sample_weight=weights).coef_)
     # Scores have the order of the source, as without group_queries.
     same(model.predict(table), arrays.predict(X))

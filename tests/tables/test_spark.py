@@ -181,11 +181,13 @@ def test_models_are_those_of_arrays(table, rows, of_two_threads):
     expected = pairgram.RankSVM(tol=1e-6).fit(X, y, **given).history_["objective"][-1]
     assert svm.history_["objective"][-1] == pytest.approx(expected, rel=1e-5)
 
-    ranker = pairgram.RankRLS(pairs=lambda a, b: np.abs(a - b) ** 1.5, weighting="queries")
+    ranker = pairgram.RankRLS(
+        pairs=pairgram.Pairs(lambda a, b: np.abs(a - b) ** 1.5, weighting="queries")
+    )
     found = ranker.fit(table).coef_.copy()
     same(found, ranker.fit(X, y, **given).coef_)
 
-    whole = pairgram.RankRLS(pairs="label_difference", scope="global", alpha=1e-2)
+    whole = pairgram.RankRLS(pairs=pairgram.Pairs("label_difference", scope="global"), alpha=1e-2)
     found = whole.fit(table).coef_.copy()
     same(found, whole.fit(X, y, sample_weight=weights).coef_)
 

@@ -5,7 +5,17 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from pairgram import Pairgram, RankRLS, RankRLSCV, RankSVM, RankSVMCV, dump_letor, evaluate, scan
+from pairgram import (
+    Pairgram,
+    Pairs,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    dump_letor,
+    evaluate,
+    scan,
+)
 from problems import BY_STEPS
 
 N_ROWS = 600
@@ -33,7 +43,7 @@ def table_of(*arrays, size=77):
 MODELS = (
     RankRLS(10.0),
     RankRLS(10.0, inputs="maxabs", prior=np.ones(400)),
-    RankRLS(10.0, scope="global", pairs="without_ties"),
+    RankRLS(10.0, pairs=Pairs("without_ties", scope="global")),
     RankRLSCV([1.0, 100.0]),
     RankRLSCV([1.0, 100.0], cv=3, inputs=[None, "maxabs"], pairs=["with_ties", "without_ties"]),
     RankSVM(0.1),
@@ -82,7 +92,7 @@ def test_rows_that_do_not_fit_in_memory_are_read_in_passes(free_memory):
     for model in (
         RankRLS(10.0),
         RankRLS(10.0, inputs="maxabs"),
-        RankRLS(10.0, scope="global", pairs="without_ties"),
+        RankRLS(10.0, pairs=Pairs("without_ties", scope="global")),
         RankRLSCV([1.0, 100.0]),
         RankSVM(0.1, tol=1e-9),
     ):

@@ -50,7 +50,7 @@ PRIOR = FrozenEstimator(LinearRegression().fit(ROWS.X, ROWS.y))
 MODELS = {
     "RankRLS": pg.RankRLS(inputs="standard", prior=PRIOR),
     "quantiles": pg.RankRLS(inputs="quantile", scale=True),
-    "global": pg.RankRLS(scope="global"),
+    "global": pg.RankRLS(pairs=pg.Pairs(scope="global")),
     "RankRLSCV": pg.RankRLSCV(
         pairs=["with_ties", "gain_difference"], feature_map=pg.RandomNodes(9, random_state=0)
     ),

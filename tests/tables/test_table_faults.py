@@ -119,7 +119,7 @@ def test_a_query_that_is_too_large_is_refused_by_name(set_limits):
     table = cut_table(frame, range(5, n_rows, 5), **NAMES)
     with pytest.raises(ValueError, match=rf"query {large} has more than .* MiB of rows"):
         pg.RankRLS().fit(table)
-    pg.RankRLS(scope="global").fit(table)
+    pg.RankRLS(pairs=pg.Pairs(scope="global")).fit(table)
     set_limits(query_bytes=4 * 8 * n_rows)
     pg.RankRLS().fit(table)
 
@@ -361,7 +361,7 @@ def test_a_column_that_a_file_lacks(tmp_path, kind, missing):
 def test_a_table_without_queries_is_no_result_list():
     frame = pa.concat_tables([ROWS.frame] * 3)
     table = pg.scan(frame, label="label", features=ROWS.names)
-    model = pg.RankRLS(scope="global").fit(table)
+    model = pg.RankRLS(pairs=pg.Pairs(scope="global")).fit(table)
     with pytest.warns(pg.MissingQueryWarning, match=rf"{frame.num_rows} rows.*Give scan qid="):
         pg.evaluate("ndcg@10", table, model)
     pg.evaluate("pearson", table, model)

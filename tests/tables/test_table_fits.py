@@ -85,7 +85,7 @@ def test_rank_rls(name, weighted):
 @settings(max_examples=40)
 def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weighting, dtype, scale):
     rows = make_rows(dtype=dtype)
-    model = pg.RankRLS(pairs=pairs, weighting=weighting, scale=scale, alpha=1.0)
+    model = pg.RankRLS(pairs=pg.Pairs(pairs, weighting=weighting), scale=scale, alpha=1.0)
     named = {"label": "label", "qid": "query", "features": rows.names, "weight": "w"}
     table = cut_table(rows.frame, borders, ends, **named)
     tolerance = 1e-12 if dtype is np.float64 else 1e-6
@@ -94,7 +94,7 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     reader = preparation.GivenTable(clone(model), table, spec.rows).reader(None, spec.rows)
     totals = statistics_of(table, [reader], [pair_settings], scale, None)
     found = totals[0, pair_settings, 0].gram
-    wanted = pg.Pairgram(pairs=pairs, weighting=weighting)
+    wanted = pg.Pairgram(pairs=pg.Pairs(pairs, weighting=weighting))
     wanted.update(rows.X, rows.y, qid=rows.qid, sample_weight=rows.weight)
     close(found.G, wanted.G, tolerance)
     close(found.g, wanted.g, tolerance)
@@ -106,7 +106,7 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
 
 def test_pairs_of_rows_that_are_partitions_of_their_own():
     rows = make_rows(n_queries=3)
-    model = pg.RankRLS(scope="global")
+    model = pg.RankRLS(pairs=pg.Pairs(scope="global"))
     wanted = on_arrays(model, rows, qid=False)
     frame = rows.frame
     table = cut_table(frame, range(1, frame.num_rows), label="label", features=rows.names)
@@ -119,10 +119,10 @@ SEARCHES = {
     "lists": {"pairs": ["with_ties", "without_ties", "gain_difference"], "scale": [False, True]},
     "list of inputs": {"inputs": [None, "standard", "quantile"]},
     "metric": {"scoring": "pairwise_accuracy"},
-    "queries": {"weighting": "queries"},
+    "queries": {"pairs": pg.Pairs(weighting="queries")},
     "prior": {"prior": PRIOR},
     "weights of a prior": {"prior": np.arange(4.0), "scale": [False, True]},
-    "targets": {"target": ["label", "gain"]},
+    "targets": {"pairs": ["with_ties", pg.Pairs(target="gain")]},
     "nodes": {"feature_map": pg.RandomNodes(20, random_state=0), "inputs": "standard"},
     "err": {"scoring": "err"},
 }
@@ -130,7 +130,7 @@ SEARCHES = {
 
 def compare_searches(found, wanted, tolerance=1e-12):
     np.testing.assert_allclose(found.scores_, wanted.scores_, rtol=0, atol=tolerance)
-    for name in ("alpha_", "pairs_", "target_", "scale_", "best_index_", "form_"):
+    for name in ("alpha_", "pairs_", "scale_", "best_index_", "form_"):
         assert getattr(found, name) == getattr(wanted, name) or name == "alpha_"
     np.testing.assert_allclose(found.alphas_, wanted.alphas_, rtol=1e-10)
     np.testing.assert_allclose(found.alpha_, wanted.alpha_, rtol=1e-10)
@@ -227,7 +227,9 @@ class _Folds:
 
 
 def test_pairs_of_all_rows_are_judged_by_folds():
-    model = pg.RankRLSCV(scope="global", alphas=[1.0, 100.0], scoring="pairwise_accuracy")
+    model = pg.RankRLSCV(
+        pairs=pg.Pairs(scope="global"), alphas=[1.0, 100.0], scoring="pairwise_accuracy"
+    )
     found = [clone(model).fit(table) for table in tables()]
     assert "split4_test_score" in found[0].cv_results_
     np.testing.assert_allclose(found[0].scores_, found[1].scores_, rtol=1e-10)
@@ -247,7 +249,7 @@ def test_a_machine_with_a_validation_table():
 
 
 def test_a_prior_of_pairs_of_all_rows():
-    model = pg.RankRLS(1.0, scope="global", inputs="standard", prior=np.arange(4.0))
+    model = pg.RankRLS(1.0, pairs=pg.Pairs(scope="global"), inputs="standard", prior=np.arange(4.0))
     for table in tables():
         close(clone(model).fit(table).coef_, on_arrays(model).coef_, 1e-6)
 

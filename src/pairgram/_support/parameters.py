@@ -229,10 +229,9 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "difference of 2^label or of the labels, and clicks by their sum; none fits single rows. "
         "Repeat it to try several. [default: with_ties and without_ties for rankrls, else "
         "with_ties]",
-        stored=optional(choice(*words(PairsName))),
         many=True,
     ),
-    "PairwiseELM.pairs": Parameter(stored=choice(*words(PairsName))),
+    "kind": Parameter(stored=optional(choice(*words(PairsName)))),
     "target": Parameter(
         choice(*words(Target)),
         "--target NAME",

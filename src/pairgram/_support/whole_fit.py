@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from pairgram._support.arrays import column_names, with_entries
 from pairgram._support.checks import ArgumentError, did_you_mean, name_column
@@ -18,6 +18,16 @@ class WholeFit:
         super().__init_subclass__(**options)
         if "fit" in vars(cls):
             cls.fit = _whole(cls.fit)  # type: ignore[attr-defined]
+
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        """Make an estimator whose parameters are known."""
+        _refuse_unknown(cls.__name__, named, cls._get_param_names())
+        return super().__new__(cls)
+
+    @classmethod
+    @functools.cache  # scikit-learn reads the signature anew, which is half the time of a clone
+    def _get_param_names(cls) -> list[str]:
+        return super()._get_param_names()  # type: ignore[misc]
 
 
 def by_keyword(method: Callable[..., Any]) -> Any:
@@ -48,13 +58,8 @@ def _check_of_arguments(method: Callable[..., Any]) -> Callable[..., None]:
 
     def check(self: object, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         name = f"{type(self).__name__}.{method.__name__}"
-        if not takes_any and (named.keys() - signature):
-            unknown = next(name for name in named if name not in signature)
-            advice = did_you_mean(unknown, list(signature)[1:])
-            if unknown in ELSEWHERE and "qid" in signature:
-                advice = f": {ELSEWHERE[unknown]}"
-            text = f"got an unexpected keyword argument {unknown!r}{advice}"
-            raise TypeError(f"{name}() {text}") from None
+        if not takes_any:
+            _refuse_unknown(name, named, list(signature)[1:])
         if len(args) > len(taken) and more:
             example = ", ".join([*taken, f"{more[0]}={more[0]}"])
             raise TypeError(
@@ -66,11 +71,12 @@ def _check_of_arguments(method: Callable[..., Any]) -> Callable[..., None]:
     return check
 
 
-# What to do in place of keywords that fits of rankers take elsewhere, or took in earlier versions.
+# What to do in place of keywords that are others' words, or were ours in earlier versions.
 ELSEWHERE = {
     "return_std": "take posterior(model, X, y).std(X)",
     "offset": "add the offsets of the rows to the scores, model.predict(X) + offset",
     "propensity": "give y=Clicks(clicked, propensity)",
+    **dict.fromkeys(("scope", "weighting", "target"), "give pairs=Pairs(kind, {}=...)"),
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
     **dict.fromkeys(("init_score", "base_margin"), "give offset="),
     **dict.fromkeys(("n_threads", "n_jobs", "num_threads"), "use with pairgram.threads(n):"),
@@ -83,6 +89,18 @@ ELSEWHERE = {
         "it is not needed, because there are no rounds of boosting",
     ),
 }
+
+
+def _refuse_unknown(called: str, named: dict[str, Any], known: list[str]) -> None:
+    """Raise the TypeError of a keyword that is not known, with what takes its place."""
+    for name in named:
+        if name not in known:
+            advice = did_you_mean(name, known)
+            if name in ELSEWHERE:
+                advice = f": {ELSEWHERE[name].format(name)}"
+            raise TypeError(
+                f"{called}() got an unexpected keyword argument {name!r}{advice}"
+            ) from None
 
 
 def _whole(fit: Callable[..., Any]) -> Any:

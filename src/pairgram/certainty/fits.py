@@ -17,11 +17,10 @@ from pairgram._support.checks import Vector
 from pairgram._support.machine import require, single_threaded_blas
 from pairgram.certainty.posterior import Posterior
 from pairgram.data.dataset import RankingData, RowInfo, apply_half_laplacian
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.inputs import after_inputs, prepared_as
 from pairgram.features.kernel_map import with_support, with_support_of
 from pairgram.features.kernels import is_precomputed
-from pairgram.files.kinds import OF_PAIRS
 from pairgram.rankers.preparation import GivenArrays
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
 from pairgram.rankers.ridge import RidgeSpec
@@ -109,6 +108,7 @@ def posterior(
     kernel = told["kernel"] not in (None, "linear")
     told["inputs"] = None if model.inputs_ is None else model.inputs_.kind
     told["feature_map"] = None if kernel else model.feature_map_
+    told["pairs"] = Pairs(**told["pairs"])
     spec, alpha = RankRLS(**told)._spec(), float(told["alpha"])
     if spec.constraints is not None:
         raise ValueError(
@@ -127,23 +127,23 @@ def posterior(
             checked_rows(model, X)
             rows = GivenArrays(copy(model), X, y, info, spec.rows)
             if rows.data.judgements is not None:  # which say themselves what is compared
-                spec = rows.spec_of(replace(spec, settings=(PairSettings(),)))
+                spec = rows.spec_of(replace(spec, settings=(Pairs(),)))
             return _of_rows(model, rows, spec, alpha)
         if reads_lists(model):
             raise ValueError("inputs within lists need the rows in memory, got a table")
         whole = after_inputs(model.inputs_, model.feature_map_)
-        fill, settings = model.fill_values_, {name: told[name] for name in OF_PAIRS}
-        X = Pairgram.from_rows(table, feature_map=whole, missing=fill, ids=None, **settings)
+        named = {"feature_map": whole, "missing": model.fill_values_, "pairs": told["pairs"]}
+        X = Pairgram.from_rows(table, ids=None, **named)
     return _of_statistics(model, X, spec, alpha)
 
 
-def _refuse(settings: PairSettings, alpha: float) -> None:
+def _refuse(settings: Pairs, alpha: float) -> None:
     """Raise a ValueError if there is no posterior."""
     if not alpha > 0:
         raise ValueError(f"a posterior needs alpha > 0, got alpha={alpha:g}")
-    if settings.kind not in ("kept", "none"):
+    if settings.compiled not in ("kept", "none"):
         raise ValueError(
-            f"a posterior needs pairs='with_ties' or None, got pairs={settings.pairs!r}, where the "
+            f"a posterior needs pairs='with_ties' or None, got pairs={settings.kind!r}, where the "
             "labels make the weights, so that no model of their noise fits"
         )
 
@@ -256,7 +256,7 @@ def _of_statistics(
 
 
 def _without_own_list(
-    coordinates: Coordinates, settings: PairSettings, alpha: float, scale: bool
+    coordinates: Coordinates, settings: Pairs, alpha: float, scale: bool
 ) -> Vector | None:
     """Return the scores of rows by models without their list; None where there is one list."""
     rows = coordinates.data
@@ -289,7 +289,7 @@ def _explained_root(G: Vector, alpha: float) -> Vector:
     return np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T
 
 
-def _mean_of(data: RankingData, settings: PairSettings, kernel: bool) -> tuple[Vector, Vector]:
+def _mean_of(data: RankingData, settings: Pairs, kernel: bool) -> tuple[Vector, Vector]:
     """Return the weighted mean of the features of the rows that count, and the shares of rows."""
     if data.preferences is not None:
         weights = data.preferences.counts(len(data.y))

@@ -101,8 +101,8 @@ class Posterior:
         The variance of a label of weight 1, and half of that of a margin; about its mean where it
         differs from list to list, of which `kind` tells.
     kind : {"exact", "approximate"}
-        "exact" if labels have the same weight in all lists, as with ``weighting="documents"``, with
-        lists of one size, or for comparisons.
+        "exact" if labels have the same weight in all lists, as with
+        ``Pairs(weighting="documents")``, with lists of one size, or for comparisons.
     root : ndarray of shape (n_dimensions, n_coefs)
         A in the variance ``noise · ‖A h‖²`` of a difference h of features, or of kernel values with
         the training rows: upper triangular or trapezoidal.

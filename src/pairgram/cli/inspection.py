@@ -204,9 +204,8 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _statistics(file: Path) -> dict[str, Any]:
-    from dataclasses import asdict
 
     statistics = pairgram.Pairgram.load(file)
     counts = ("n_features", "n_rows", "n_queries", "pair_weight")
     shown = {name: getattr(statistics, name) for name in counts}
-    return {"parameters": asdict(statistics.settings), **shown}
+    return {"parameters": {"pairs": statistics.settings.short}, **shown}

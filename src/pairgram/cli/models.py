@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,7 +86,15 @@ class Model:
         It does so as `RankRLSCV` does: with ``validation``, ``predict``, ``save``, ``best_score_``,
         ``scoring_`` and ``cv_results_``.
         """
-        given = self.adapt({**self.defaults, **settings})
+        given = {**self.defaults, **settings}
+        targets, weighting = given.pop("target", ["label"]), given.pop("weighting", "pairs")
+        if "pairs" in given:
+            given["pairs"] = [
+                pairgram.Pairs(kind, weighting=weighting, target=target)
+                for kind in given["pairs"]
+                for target in targets
+            ]
+        given = self.adapt(given)
         if "prior" in given:
             given["prior"] = _prior(given["prior"])
         return getattr(pairgram, self.kind)(scoring=scoring, **given)
@@ -108,6 +116,10 @@ def _prior(path: Path) -> Any:
 def _for_elmrank(given: Settings) -> Settings:
     if len(given["pairs"]) > 1:
         raise ValueError("--model elmrank takes one --pairs")
+    return {**given, "pairs": replace(given["pairs"][0], scope="global")}
+
+
+def _for_svm(given: Settings) -> Settings:
     return {**given, "pairs": given["pairs"][0]}
 
 
@@ -116,7 +128,8 @@ def _on_maps(given: Settings, kind: str = "Nystroem") -> Settings:
     of_map = {name: given[name] for name in _MAP if name in given}
     gammas = of_map.pop("gamma", [None])
     maps = [getattr(pairgram, kind)(gamma=gamma, **of_map) for gamma in gammas]
-    return {name: given[name] for name in given if name not in _MAP} | {"feature_map": maps}
+    others = {name: given[name] for name in given if name not in _MAP}
+    return _for_svm(others) | {"feature_map": maps}
 
 
 _NODES = {"Cs", "n_nodes", "activation", "random_state"}
@@ -126,7 +139,8 @@ _SVM = {"Cs", "weighting", "inputs", "prior"}
 _MAP = _KERNEL | {"n_components", "random_state"}
 _KERNEL_SVM = _SVM | _MAP
 _RLS = _KERNEL | {"alphas", "target", "scale", "weighting", "inputs", "prior"}
-_OF_MAPS = {"n_components": 500, "kernel": "rbf", "random_state": 0}
+_OF_SVM = {"pairs": ["without_ties"]}
+_OF_MAPS = {"n_components": 500, "kernel": "rbf", "random_state": 0, **_OF_SVM}
 _KERNELS = tuple(KERNEL_PARAMETERS)
 _RLS_GRID = {"alphas": parse_grid("2^-15:2^24", "alphas")}  # Pahikkala et al. 2007, §5
 _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5.2
@@ -146,13 +160,13 @@ MODELS: Mapping[str, Model] = {
         "linear, or with --kernel, least squares on pairs; tries with and without tied pairs",
         *("RankRLSCV", _RLS | {"pairs"}, _RLS_GRID),
         kernels=_KERNELS,
-        defaults={"pairs": ["with_ties", "without_ties"], "target": ["label"]},
+        defaults={"pairs": ["with_ties", "without_ties"]},
     ),
     "rls": Model(
         "the same on rows (pointwise), without intercept",
         *("RankRLSCV", _RLS, _RLS_GRID),
         kernels=_KERNELS,
-        defaults={"pairs": [None], "target": ["label"]},
+        defaults={"pairs": [None]},
     ),
     "elm-pairwise": Model(
         "extreme learning machine on pairs: 1000 linear random nodes, or --kernel",
@@ -177,6 +191,8 @@ MODELS: Mapping[str, Model] = {
     "ranksvm": Model(
         "linear, squared hinge loss on preference pairs",
         *("RankSVMCV", _SVM, _SVM_GRID),
+        defaults=_OF_SVM,
+        adapt=_for_svm,
     ),
     "rank-nystroem": Model(
         "the same on 500 Nystroem features of a kernel",

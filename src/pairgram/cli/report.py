@@ -179,7 +179,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_json(value: object) -> None:
     """Print JSON. Numbers that are not finite become null, because JSON does not have them."""
-    print_lines([json.dumps(_finite(value), indent=2)])
+    print_lines([json.dumps(_finite(value), indent=2, default=str)])
 
 
 def _finite(value: object) -> Any:

@@ -13,7 +13,7 @@ from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import cached_property
 from pairgram.data.clicks import wrong_click
 from pairgram.data.judgements import Judgements
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +46,8 @@ class Clicks(Judgements):
     shown. Each click counts 1 / propensity times, and compares its row with all other rows of its
     list: with ``a`` for `labels`, `RankRLS` minimises
     ``Σ_i a_i Σ_j v_i v_j (1 − (f_i − f_j))² + alpha ‖w‖²`` with the weights v of rows, and
-    `RankSVM` takes the squared hinge of the same pairs. So the parameters `pairs`, `scope` and
-    `target` keep their defaults. Searches judge by "ips_dcg@10", in which clicks count as in the
+    `RankSVM` takes the squared hinge of the same pairs. So `pairs` may only
+    have another weighting. Searches judge by "ips_dcg@10", in which clicks count as in the
     fit. Tools of scikit-learn split clicks as they split arrays.
 
     Examples
@@ -109,7 +109,7 @@ class Clicks(Judgements):
         """Return the clicks on these rows alone."""
         return self[rows]
 
-    def require_settings(self, settings: PairSettings) -> None:
+    def require_settings(self, settings: Pairs) -> None:
         """Raise a ValueError if statistics are not of the pairs of clicks."""
         settings.require_clicks()
 

@@ -16,7 +16,7 @@ from pairgram._support import limits, machine
 from pairgram._support.checks import Flags, Rows, Vector, first_not_finite, require_finite
 from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.dataset import Block, RankingData, less_shared
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import score_features
 
@@ -120,11 +120,11 @@ class ComparedRows(RankingData):
         """About how many numbers a product with sparse items reads."""
         return int(self.X.H.nnz) + len(self.y)
 
-    def pairs_of_stored(self, settings: PairSettings) -> Any:
+    def pairs_of_stored(self, settings: Pairs) -> Any:
         """Return the comparisons of the items, whose ``L = AᵀDA``."""
         return self.comparisons
 
-    def pull(self, settings: PairSettings) -> Vector:
+    def pull(self, settings: Pairs) -> Vector:
         """Return ``AᵀDm`` for the targets m, for every item."""
         weighted, n_items = self.v * self.target(settings), self.X.H.shape[0]
         of_first, of_second = (
@@ -132,9 +132,7 @@ class ComparedRows(RankingData):
         )
         return np.asarray(of_first - of_second)
 
-    def varying(
-        self, settings: PairSettings, counted: Flags, diagonal: Vector, size: Vector
-    ) -> Flags:
+    def varying(self, settings: Pairs, counted: Flags, diagonal: Vector, size: Vector) -> Flags:
         """Tell which features differ in a comparison, by more than products lose.
 
         Features whose squares vanish may differ too; the solver refuses them.
@@ -151,7 +149,7 @@ class ComparedRows(RankingData):
         ``HᵀAᵀDm``. Dense items are taken from one of those that comparisons connect with them, so
         that what is common to all of these cancels exactly.
         """
-        H, targets = self.X.H, self.target(PairSettings(None))
+        H, targets = self.X.H, self.target(Pairs(None))
         weight = float(self.v.sum())
         if varying is not None:
             self._count_varying(varying)
@@ -177,7 +175,7 @@ class ComparedRows(RankingData):
     def _count_varying(self, varying: Rows) -> None:
         """Set in how many comparisons that count each feature differs, and at the end any."""
         varying[:] = 0
-        for block in self.blocks(PairSettings(None)):
+        for block in self.blocks(Pairs(None)):
             differs = (block.X != 0) & (self.v[block.rows] > 0)[:, None]
             varying[:-1] += differs.sum(axis=0)
             varying[-1] += differs.any(axis=1).sum()
@@ -200,7 +198,7 @@ class ComparedRows(RankingData):
             part = slice(begin, end)
             sums[:d, :d] += (H[part].T @ (laplacian[part] @ H)).toarray()
         sums[:d, :d] = (sums[:d, :d] + sums[:d, :d].T) / 2
-        sums[:d, d] = sums[d, :d] = H.T @ self.pull(PairSettings(None))
+        sums[:d, d] = sums[d, :d] = H.T @ self.pull(Pairs(None))
         sums[d, d] = self.v @ targets**2
         both = np.bincount(places[1], np.tile(self.v, 2), minlength=H.shape[0])
         noise = sums.diagonal()[:d] <= NOISE * (H.power(2).T @ both)  # of what was subtracted
@@ -210,11 +208,11 @@ class ComparedRows(RankingData):
     def diagonal(self) -> Vector:
         """Return ``Σ w (x_ik − x_jk)²`` of every feature, (n_features,)."""
         total = np.zeros(self.X.shape[1])
-        for block in self.blocks(PairSettings(None)):
+        for block in self.blocks(Pairs(None)):
             total += self.v[block.rows] @ block.X.astype(np.float64) ** 2
         return total
 
-    def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
+    def blocks(self, settings: Pairs, *, constant: bool = False) -> Iterator[Block]:
         """Yield the comparisons in dense tiles, of whole queries unless these may be cut."""
         targets = self.targets(settings, constant=constant)
         offsets, order = self.queries.offsets, self.queries.order

@@ -41,7 +41,7 @@ from pairgram.data.judgements import Judgements, as_judgements
 from pairgram.data.pairs import (
     LARGEST_PAIR_WEIGHT,
     SMALLEST_PAIR_WEIGHT,
-    PairSettings,
+    Pairs,
     no_pairs,
     no_training_pairs,
 )
@@ -219,12 +219,12 @@ class RankingData:
             return np.ones(len(self.y))
         return self.query_weights[self.queries.index()]
 
-    def target(self, settings: PairSettings) -> Vector:
+    def target(self, settings: Pairs) -> Vector:
         """Return what is fitted, the targets less the offset, (n_rows,). It may be y itself."""
         targets = self.label_targets(settings)
         return targets if self.offset is None else targets - self.offset
 
-    def label_targets(self, settings: PairSettings, labels: Vector | None = None) -> Vector:
+    def label_targets(self, settings: Pairs, labels: Vector | None = None) -> Vector:
         """Return the targets of labels, (n_rows,) or (n_rows, n_targets); None for those of y."""
         labels = self.y if labels is None else labels
         if not settings.is_of_clicks:
@@ -263,29 +263,27 @@ class RankingData:
         """About how many numbers a product with sparse rows reads."""
         return int(self.X.nnz)
 
-    def pairs_of_stored(self, settings: PairSettings) -> Any:
+    def pairs_of_stored(self, settings: Pairs) -> Any:
         """Return the compiled pairs L of the rows that are stored."""
         return self.problem(settings)
 
-    def pull(self, settings: PairSettings) -> Vector:
+    def pull(self, settings: Pairs) -> Vector:
         """Return L times the targets, for every row that is stored."""
         z = self.target(settings).copy()
         for adjoint in (False, True):
             apply_half_laplacian(self.problem(settings), z, adjoint=adjoint)
         return z
 
-    def varying(
-        self, settings: PairSettings, counted: Flags, diagonal: Vector, size: Vector
-    ) -> Flags:
+    def varying(self, settings: Pairs, counted: Flags, diagonal: Vector, size: Vector) -> Flags:
         """Tell which features of CSR rows vary in the queries that are counted, (n_features,).
 
         `diagonal` and `size` are those of the compiled pairs.
         """
         numbers = np.zeros(len(diagonal) + 1, dtype=np.int64)
-        count_varying(self, settings.pairs is None, counted, numbers)
+        count_varying(self, settings.kind is None, counted, numbers)
         return numbers[:-1] > 0
 
-    def targets(self, settings: PairSettings, *, constant: bool = False) -> Vector:
+    def targets(self, settings: Pairs, *, constant: bool = False) -> Vector:
         """Return the targets, (n_rows, 1), with a column of ones before them if `constant`."""
         targets = self.target(settings)
         return np.column_stack([np.ones(len(targets)), targets] if constant else [targets])
@@ -372,7 +370,7 @@ class RankingData:
             return replace(self, judgements=self.preferences.counting(counts))
         return replace(self, row_weights=self.v * counts)
 
-    def as_scope(self, settings: PairSettings) -> RankingData:
+    def as_scope(self, settings: Pairs) -> RankingData:
         """Return the data as one query if all rows form pairs with each other, else unchanged."""
         return self.as_one_query() if settings.joins_all_rows else self
 
@@ -385,17 +383,17 @@ class RankingData:
             )
         return replace(self, queries=Queries.make(len(self.y)), group_of=None)
 
-    def has_pairs(self, settings: PairSettings) -> Flags:
+    def has_pairs(self, settings: Pairs) -> Flags:
         """Tell which queries have pairs that can count, or rows (pointwise): (n_queries,)."""
         if settings.is_of_clicks:
             n_rows = np.where(
                 self._per_query((self.v > 0) & (self.y > 0)) > 0, self._n_counted - 1, 0
             )
-        elif settings.kind not in ("none", "kept"):
+        elif settings.compiled not in ("none", "kept"):
             n_rows = self._n_differing
         else:
             n_rows = self.queries.sizes if self.row_weights is None else self._n_counted
-        has = n_rows >= (2 if settings.kind == "kept" else 1)
+        has = n_rows >= (2 if settings.compiled == "kept" else 1)
         return has if self.query_weights is None else has & (self.query_weights > 0)
 
     @cached_property
@@ -419,11 +417,11 @@ class RankingData:
         ends = np.cumsum(self.queries.grouped(counted))
         return np.diff(np.concatenate(([0], ends))[self.queries.offsets])
 
-    def labels_differ(self, settings: PairSettings) -> bool:
+    def labels_differ(self, settings: Pairs) -> bool:
         """Tell whether two rows of weight > 0 that form a pair have different labels."""
         data = self.as_scope(settings)
         if data.may_vanish:
-            return bool(data.has_pairs(replace(settings, pairs="without_ties")).any())
+            return bool(data.has_pairs(replace(settings, kind="without_ties")).any())
         order, offsets = data.queries.order, data.queries.offsets
         if order is None:
             first = data.y[: offsets[1]]
@@ -439,18 +437,18 @@ class RankingData:
                 return True
         return False
 
-    def require_pairs(self, settings: PairSettings) -> None:
+    def require_pairs(self, settings: Pairs) -> None:
         """Raise a ValueError if no pair counts, or no row (pointwise)."""
         if not self.as_scope(settings).has_pairs(settings).any():
             raise no_pairs(settings, len(self.y))
 
-    def require_training_pairs(self, settings: PairSettings, number: int, train: Rows) -> None:
+    def require_training_pairs(self, settings: Pairs, number: int, train: Rows) -> None:
         """Raise a ValueError if the training rows of a split have no pairs that count."""
         labels = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)  # X is not copied
         if not labels.take(train).as_scope(settings).has_pairs(settings).any():
             raise no_training_pairs(number)
 
-    def require_pair_weight(self, settings: PairSettings, pair_weight: float) -> None:
+    def require_pair_weight(self, settings: Pairs, pair_weight: float) -> None:
         """Raise a ValueError if the sum of all pair weights, Σ W, is too small or too large.
 
         The weight of a pair is the product of two row weights. It may underflow or overflow.
@@ -464,7 +462,7 @@ class RankingData:
         if settings.weighting == "queries" and self.row_weights is not None:
             has_pairs = self.has_pairs(settings)
             every = self.query_weights if self.query_weights is not None else 1.0
-            expected = float((has_pairs * every).sum()) * (1 if settings.pairs is None else 2)
+            expected = float((has_pairs * every).sum()) * (1 if settings.kind is None else 2)
             vanished = pair_weight < 0.999999 * expected
         else:
             vanished = pair_weight < SMALLEST_PAIR_WEIGHT
@@ -474,12 +472,12 @@ class RankingData:
         if has_pairs.any():
             raise ValueError(
                 "sample_weight or query_weight too small"
-                f"{', or labels too close' * (settings.kind == 'omega')}: the weights of all "
+                f"{', or labels too close' * (settings.compiled == 'omega')}: the weights of all "
                 f"pairs, products of two, add up to {pair_weight:.1g}, want at least "
                 f"{SMALLEST_PAIR_WEIGHT:g}, or vanish in a query"
             )
 
-    def pair_weight(self, settings: PairSettings) -> float:
+    def pair_weight(self, settings: Pairs) -> float:
         """Return ``Σ_ij W_ij`` over both orders of every pair and the diagonal."""
         return _core.pair_weight(self.problem(settings))
 
@@ -490,14 +488,14 @@ class RankingData:
 
     def problem(
         self,
-        settings: PairSettings,
+        settings: Pairs,
         levels: tuple[Vector, Vector] | None = None,
     ) -> _core.RankingProblem:
         """Return the compiled problem of the rows, which holds all but their features.
 
         Parameters
         ----------
-        settings : PairSettings
+        settings : Pairs
             Their scope is ignored here; see `as_scope`.
         levels : (labels, ω of their pairs) or None
             The result of ``settings.levels`` for more rows than these. None computes it for these
@@ -506,14 +504,16 @@ class RankingData:
         kept = self.__dict__.get("_problem")
         if levels is None and kept is not None and kept[0] is settings:
             return cast("_core.RankingProblem", kept[1])
-        found = settings.levels(self.y) if levels is None and settings.kind == "omega" else levels
+        found = (
+            settings.levels(self.y) if levels is None and settings.compiled == "omega" else levels
+        )
         problem = _core.RankingProblem(
             self.y,
             self.queries.offsets,
             order=self.queries.order,
             row_weights=self.row_weights,
             query_weights=self.query_weights,
-            pairs=settings.kind,
+            pairs=settings.compiled,
             weighting=settings.weighting,
             level_values=found[0] if found else None,
             omega=found[1] if found else None,
@@ -532,7 +532,7 @@ class RankingData:
         dense = not scipy.sparse.issparse(self.X)
         return dense and (self.feature_map is None or self.node_map() is not None)
 
-    def blocks(self, settings: PairSettings, *, constant: bool = False) -> Iterator[Block]:
+    def blocks(self, settings: Pairs, *, constant: bool = False) -> Iterator[Block]:
         """Yield the rows in dense blocks of whole queries.
 
         With `constant`, a column of ones stands before the target.
@@ -546,7 +546,7 @@ class RankingData:
             problem = self.problem(settings)
             yield Block(slice(None), problem, self.X, np.ascontiguousarray(targets), node_map)
             return
-        levels = settings.levels(self.y) if settings.kind == "omega" else None
+        levels = settings.levels(self.y) if settings.compiled == "omega" else None
         for rows, block in self._dense_blocks(node_map is not None):
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pairgram._support.checks import Rows, Vector
 
 if TYPE_CHECKING:
-    from pairgram.data.pairs import PairSettings
+    from pairgram.data.pairs import Pairs
 
 
 class Judgements(ABC):
@@ -47,7 +47,7 @@ class Judgements(ABC):
         """Return the judgements of these rows alone; None if they are not kept."""
 
     @abstractmethod
-    def require_settings(self, settings: PairSettings) -> None:
+    def require_settings(self, settings: Pairs) -> None:
         """Raise a ValueError if statistics with these settings of pairs cannot take them."""
 
     @abstractmethod

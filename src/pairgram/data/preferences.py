@@ -15,7 +15,7 @@ from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, 
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import Loss
 from pairgram.data.judgements import Judgements
-from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, PairSettings
+from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Pairs
 from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 
 # What a caller may tell of rows, but not beside comparisons.
@@ -279,16 +279,14 @@ class Preferences(Judgements):
     def taken(self, rows: Rows | slice) -> None:
         """Return None: the numbers of rows are others among some of them."""
 
-    def require_settings(self, settings: PairSettings) -> None:
+    def require_settings(self, settings: Pairs) -> None:
         """Raise a ValueError if settings of pairs say what comparisons say themselves."""
-        for name, value in vars(PairSettings()).items():
-            found = getattr(settings, name)
-            if found != value:
-                raise ArgumentError(
-                    name,
-                    f"must be {value!r} beside y=Preferences(...), which say themselves what is "
-                    f"compared, got {found!r}",
-                )
+        if settings != Pairs():
+            raise ArgumentError(
+                "pairs",
+                "must be 'with_ties' beside y=Preferences(...), which say themselves what is "
+                f"compared, got {settings.short!r}",
+            )
 
     def fitted_by(self, spec: Any, name: str) -> Any:
         """Return what a ranker fits to comparisons."""

@@ -161,7 +161,8 @@ def warn_of_missing_queries(
         if in_folds:
             instead = (
                 "Give cross-validation params={'qid': qid}, after sklearn.set_config("
-                "enable_metadata_routing=True), or the ranker scope='global' if that is meant"
+                "enable_metadata_routing=True), or the ranker pairs=Pairs(scope='global') if that "
+                "is meant"
             )
         if of_table:
             instead = "Give scan qid=, or a column of equal ids if that is meant"

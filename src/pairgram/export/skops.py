@@ -5,7 +5,7 @@ from __future__ import annotations
 # By module: all that fitted rankers, feature maps and statistics are made of.
 TYPES = {
     "data.hashed_ids": ("IdSet", "QueryIds"),
-    "data.pairs": ("PairSettings",),
+    "data.pairs": ("Pairs",),
     "features.cross": ("Cross",),
     "features.inputs": ("ListInputs", "QuantileInputs", "ScaledInputs"),
     "features.kernel_map": ("KernelMap",),

@@ -49,7 +49,7 @@ PRIOR = "prior."
 ANY = Setting("any value", lambda value: True)
 OF_KERNEL = ("gamma", "degree", "coef0")
 OF_NODES = ("n_nodes", "activation", "weight_range", "random_state")
-OF_PAIRS = ("pairs", "scope", "weighting", "target")
+OF_PAIRS = {"pairs": stored("kind", "scope", "weighting", "target")}
 
 # Arrays
 
@@ -153,21 +153,23 @@ MODELS: Mapping[str, Kind] = {
     "RankRLS": _kind(
         {
             **RIDGE_OR_KERNEL,
-            **stored(*OF_PAIRS, "alpha", "scale", "positive", "l1_ratio", "n_nonzero_coefs"),
+            **OF_PAIRS,
+            **stored("alpha", "scale", "positive", "l1_ratio", "n_nonzero_coefs"),
         },
     ),
     "PointwiseELM": _kind(OF_MACHINE),
-    "PairwiseELM": _kind({**OF_MACHINE, **stored("PairwiseELM.pairs")}),
+    "PairwiseELM": _kind({**OF_MACHINE, **OF_PAIRS}),
     "ELMRank": _kind(
         {
-            **stored(*OF_NODES, "alpha", "C", "pairs", "scope", "ELMRank.bias_range"),
-            **stored("n_estimators"),
+            **OF_PAIRS,
+            **stored(*OF_NODES, "alpha", "C", "ELMRank.bias_range", "n_estimators"),
             "fitted": FITTED,
         }
     ),
     "RankSVM": _kind(
         {
-            **stored("C", "loss", "weighting", "tol", "max_iter"),
+            **OF_PAIRS,
+            **stored("C", "loss", "tol", "max_iter"),
             "prior?": OF_PRIOR,
             "fitted": FITTED,
         }
@@ -187,7 +189,7 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(names is None or len(names) == features, f"want {features} names of features")
     filled = sizes.get("filled", sizes["features"])
     require(filled == sizes["features"], f"want {sizes['features']} fill_values, got {filled}")
-    scatter = settings["scope"] == "global" and settings["pairs"] == "with_ties"
+    scatter = settings["pairs"]["scope"] == "global" and settings["pairs"]["kind"] == "with_ties"
     require(
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
     )
@@ -202,7 +204,7 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
 STATISTICS: Mapping[str, Kind] = {
     "Pairgram": Kind(
         {
-            **stored(*OF_PAIRS),
+            **OF_PAIRS,
             "state": {
                 "n_rows": integer(0),
                 "n_queries": integer(0),

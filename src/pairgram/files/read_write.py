@@ -201,17 +201,10 @@ def written_by(path: str | os.PathLike[str]) -> str | None:
 
 def check_setting(name: str, value: object) -> None:
     """Raise a ValueError unless JSON can hold a setting."""
-    if callable(value):
-        raise ValueError(
-            f"{name} is a Python callable, which a file cannot hold without running code when "
-            "it is loaded; use one of the named settings"
-        )
     try:
         json.dumps(value, default=_plain)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name}, of type {type(value).__name__}, cannot be saved: {error}"
-        ) from None
+        raise ValueError(f"{name} cannot be saved: {error}") from None
 
 
 def _plain(value: object) -> Any:
@@ -219,7 +212,8 @@ def _plain(value: object) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, (bool, int, float, str)):
         return plain
-    raise TypeError(f"a file holds numbers, text, lists and dicts, not {type(value).__name__}")
+    what = "a Python callable" if callable(value) else f"a {type(value).__name__}"
+    raise TypeError(f"a file holds numbers, text, lists and dicts, which run no code, not {what}")
 
 
 def _digest(kind: str, text: str, arrays: Mapping[str, AnyArray]) -> str:

@@ -19,7 +19,7 @@ from pairgram._support.parameters import (
     check_parameters,
 )
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
@@ -38,7 +38,6 @@ from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec,
 from pairgram.rankers.rank_rls import RankRLSCV
 from pairgram.rankers.trials import (
     COLUMNS,
-    FIRST,
     Rates,
     Task,
     Trial,
@@ -64,7 +63,7 @@ AFTER_GAIN = 5.0
 # A trial is begun if so many times the seconds that are expected are left.
 MARGIN = 1.2
 # The settings that are not numbers.
-TEXTS = ("features", "inputs", "pairs", "target")
+TEXTS = ("features", "inputs", "pairs")
 # Why a trial was not made, or not to its end.
 OVER_BUDGET, STOPPED, GIVEN_UP, NO_GAIN = "over budget", "stopped", "given up", "no gain"
 
@@ -126,7 +125,7 @@ class TrialsSpec(Spec):
         course.tell_best()
         found = {name: value for name, value in vars(best).items() if name.endswith("_")}
         found["_column_sums"] = best._column_sums
-        if not compares and data.offset is None and not data.labels_differ(PairSettings()):
+        if not compares and data.offset is None and not data.labels_differ(Pairs()):
             warn_of_equal_labels()
         return found | {"best_estimator_": best} | course.table.results(best.scoring_)
 
@@ -184,10 +183,8 @@ class _Course:
         if expected > limits.now.long_seconds:
             self._print(f"{trial.name}: takes about {expected:.0f} s")
         best = self.first
-        pairs, target = trial.choice or FIRST
-        if trial.choice is None and best is not None:
-            pairs, target = FIRST if best.pairs_ is None else (best.pairs_, best.target_)
-        settings = {"inputs": trial.inputs, "pairs": pairs, "target": target, **trial.parameters}
+        pairs = trial.choice or (None if best is None else best.pairs_) or "with_ties"
+        settings = {"inputs": trial.inputs, "pairs": pairs, **trial.parameters}
         search = RankRLSCV(**settings, **self.common)
         began = time.perf_counter()
         end = end if best is not None else float("inf")
@@ -273,7 +270,7 @@ class _Course:
         """Print what is kept."""
         row = self.table.rows[self.table.best]
         of = "" if row["inputs"] is None else f" of {row['inputs']} inputs"
-        self._print(f"kept: {row['features']}{of}, {row['pairs']}, {row['target']}")
+        self._print(f"kept: {row['features']}{of}, {row['pairs']}")
 
     def _print(self, line: str) -> None:
         if self.spec.verbose:
@@ -286,7 +283,7 @@ class AutoRanker(LinearSearch):
 
     The models are `RankRLSCV` searches. Linear models come first: of the columns as they are, of
     the columns and their distribution functions, of these functions alone, and of scaled columns,
-    each with several `pairs` and `target`. Then come random Fourier features, and then the kernels
+    each with several `pairs`. Then come random Fourier features, and then the kernels
     "minmax" and "rbf" if there are at most 6,000 rows, or Nyström features of "minmax" if there are
     more. Each search chooses its ridge by exact leave-query-out, or by five folds for wide sparse
     rows.
@@ -333,7 +330,7 @@ class AutoRanker(LinearSearch):
         Its mean held-out score. As the best of many scores it is optimistic; use a test set for an
         honest estimate.
     trials_ : dict of str to ndarray
-        A row for every trial, in their order: ``features``, ``inputs``, ``pairs``, ``target``,
+        A row for every trial, in their order: ``features``, ``inputs``, ``pairs``,
         ``alpha``, ``score``, ``lead`` (over the best model before it), ``standard_error`` (of the
         lead), ``seconds``, ``expected_seconds`` (by the trials before it) and ``outcome``, which is
 
@@ -347,7 +344,7 @@ class AutoRanker(LinearSearch):
         - or why it failed.
     cv_results_ : dict
         The trials that were made, in the columns of scikit-learn's searches: ``params``,
-        ``param_features``, ``param_inputs``, ``param_pairs``, ``param_target``, ``param_alpha``,
+        ``param_features``, ``param_inputs``, ``param_pairs``, ``param_alpha``,
         ``mean_test_score``, ``std_test_score`` and ``rank_test_score``.
     best_index_ : int
         The row of the best model in `cv_results_`.
@@ -440,7 +437,7 @@ class _Table:
         deviation: float | None = None,
     ) -> None:
         """Add a trial, with what was found if it was made."""
-        numbers, (pairs, target) = (np.nan,) * 3, trial.choice or (None, None)
+        numbers = (np.nan,) * 3
         if search is not None:
             if deviation is None:
                 deviation = search.cv_results_["std_test_score"][search.best_index_]
@@ -448,8 +445,7 @@ class _Table:
         row = {
             "features": trial.features,
             "inputs": trial.inputs,
-            "pairs": pairs if search is None else search.pairs_,
-            "target": target if search is None else search.target_,
+            "pairs": trial.choice if search is None else search.pairs_,
             **dict(zip(("alpha", "score", "deviation"), numbers, strict=True)),
             **dict(zip(("lead", "standard_error"), lead, strict=True)),
             "seconds": seconds,

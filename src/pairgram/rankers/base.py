@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from pairgram._support.checks import AnyArray, ArgumentError, Vector, naming_not
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.judgements import as_judgements
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import refuse_score_without_ids
 from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
@@ -55,12 +55,12 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
-    from pairgram._support.parameters import Missing
+    from pairgram._support.parameters import Missing, Scope
     from pairgram._support.types import Matrix, RowsLike
     from pairgram.rankers.validation import Validation
 
 # What searches choose, besides the inputs.
-CHOSEN = ("alpha", "C", "pairs", "target", "scale", "gamma", "weight_range")
+CHOSEN = ("alpha", "C", "pairs", "scale", "gamma", "weight_range")
 # Attributes of a fit that its check of the rows sets.
 OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 # What tools of scikit-learn hand on to `fit` and `score`.
@@ -92,6 +92,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     __metadata_request__score = dict.fromkeys(REQUESTED, True)
 
     _file_kind = "RankRLS"  # the class that a model file names
+    _scope: Scope = "query"  # of pairs that are only named
 
     coef_: Vector
     feature_map_: Any
@@ -103,11 +104,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     inputs: Any = None
     missing: Missing | None = None
     _column_sums: ColumnSums | None = None  # see `column_weights`
-
-    @classmethod
-    @functools.cache  # scikit-learn reads the signature anew, which is half the time of a clone
-    def _get_param_names(cls) -> list[str]:
-        return super()._get_param_names()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -251,18 +247,20 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         return replace(delimited(X, y, info), names=getattr(self, "feature_names_in_", None))
 
     @property
+    def _kinds_of_pairs(self) -> list[Pairs]:
+        listed = _listed(getattr(self, "pairs", "with_ties"))
+        return [Pairs.of(one, self._scope) for one in listed]
+
+    @property
     def _needs_queries(self) -> bool:
         """Whether the model is fitted to pairs within queries."""
-        of_pairs = any(one is not None for one in _listed(getattr(self, "pairs", "with_ties")))
-        return getattr(self, "scope", "query") == "query" and of_pairs
+        return any(pairs.are_within_queries for pairs in self._kinds_of_pairs)
 
     @property
     def _reads_queries(self) -> bool:
         """Whether a fit depends on queries: on pairs, weights of single rows, or inputs."""
-        alone = None in _listed(getattr(self, "pairs", "with_ties"))
-        weighs = alone and getattr(self, "weighting", "pairs") == "queries"
         reads = any(kind in LIST_KINDS for kind in _listed(self.inputs))
-        return self._needs_queries or weighs or reads
+        return reads or any(pairs.reads_queries for pairs in self._kinds_of_pairs)
 
     @by_keyword
     def predict(
@@ -616,6 +614,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         for name in {"weight_range", "bias_range"} & set(parameters):
             bounds = parameters[name]
             parameters[name] = None if bounds is None else [float(bound) for bound in bounds]
+        if "pairs" in parameters:
+            parameters["pairs"] = Pairs.of(parameters["pairs"], self._scope).in_file()
         if not isinstance(parameters.get("random_state"), Integral):
             parameters |= {"random_state": None} if "random_state" in parameters else {}
         return parameters

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import Form, InputsName, Missing, check_C
-from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.kernels import KernelLike
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.model_selection.judge import as_list
@@ -39,19 +39,18 @@ def _nodes_of(model: BaseEstimator) -> RandomNodes | None:
     )
 
 
-def _pairwise(pairs: Pairs | None) -> PairSettings:
-    if pairs is None:
+def _pairwise(value: PairsLike) -> Pairs:
+    pairs = Pairs.of(value)
+    if pairs.kind is None:
         raise ValueError("pairs must not be None: PointwiseELM fits the labels of rows")
-    return PairSettings(pairs)
+    return pairs
 
 
-def _machine(model: BaseEstimator, settings: PairSettings) -> RidgeSpec:
+def _machine(model: BaseEstimator, settings: Pairs) -> RidgeSpec:
     return ridge_spec(model, settings, 1 / check_C("C", model.C), _nodes_of(model))
 
 
-def _search(
-    model: BaseEstimator, settings: Sequence[PairSettings], told: tuple[str, ...]
-) -> RidgeSpec:
+def _search(model: BaseEstimator, settings: Sequence[Pairs], told: tuple[str, ...]) -> RidgeSpec:
     given = CS if model.Cs is None else check_alphas(model.Cs, "Cs")
     Cs = np.array([check_C("Cs", C) for C in given.tolist()])
     return search_spec(model, settings, 1 / Cs, [_nodes_of(model)], told, Cs=Cs)
@@ -63,7 +62,7 @@ class _Machine(LinearRanker):
 
     C: float = 1.0
     _: KW_ONLY
-    pairs: Pairs | None = field(default=None, init=False)
+    pairs: PairsLike | None = field(default=None, init=False)
     n_nodes: int = 1000
     activation: Activations = "linear"
     weight_range: tuple[float, float] = (-1.0, 1.0)
@@ -85,7 +84,7 @@ class _MachineSearch(LinearSearch):
 
     Cs: ArrayLike | None = None
     _: KW_ONLY
-    pairs: Pairs | Sequence[Pairs] | None = field(default=None, init=False)
+    pairs: PairsLike | Sequence[PairsLike] | None = field(default=None, init=False)
     cv: CV = None
     scoring: Scoring = None
     n_nodes: int = 1000
@@ -184,7 +183,7 @@ callable or None, default=None
     _file_kind = "PointwiseELM"
 
     def _spec(self) -> RidgeSpec:
-        return _machine(self, PairSettings(None))
+        return _machine(self, Pairs(None))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -195,8 +194,8 @@ class PairwiseELM(_Machine):
     ----------
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖β‖²``.
-    pairs : str or callable, default="with_ties"
-        Weights of pairs, as in `RankRLS` but not None. The paper takes those with ties.
+    pairs : Pairs, str or callable, default="with_ties"
+        What is compared, as in `RankRLS`, but not None. The paper takes those with ties.
     n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
 random_state, prior, inputs, missing :
         As in `PointwiseELM`.
@@ -233,7 +232,7 @@ uses_qid_, prior_ :
     (2000,)
     """
 
-    pairs: Pairs = "with_ties"
+    pairs: PairsLike = "with_ties"
     _file_kind = "PairwiseELM"
 
     def _spec(self) -> RidgeSpec:
@@ -306,7 +305,7 @@ uses_qid_, prior_ :
     _file_kind = "PointwiseELM"
 
     def _spec(self) -> RidgeSpec:
-        return _search(self, [PairSettings(None)], ())
+        return _search(self, [Pairs(None)], ())
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -325,7 +324,7 @@ prior, missing :
 
     Attributes
     ----------
-    pairs_ : str or callable
+    pairs_ : Pairs, str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
 held_out_, per_query_, inputs_, feature_map_, form_, fill_values_, n_features_in_, \
@@ -350,7 +349,7 @@ feature_names_in_, uses_qid_, prior_ :
     (52,)
     """
 
-    pairs: Pairs | Sequence[Pairs] = "with_ties"
+    pairs: PairsLike | Sequence[PairsLike] = "with_ties"
     _file_kind = "PairwiseELM"
 
     def _spec(self) -> RidgeSpec:

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Rows, Vector, require_finite
-from pairgram._support.parameters import InputsName, Missing, Scope, check_parameters
+from pairgram._support.parameters import InputsName, Missing, check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import generator
 from pairgram.features.inputs import after_inputs, parts_of, whole_parts
 from pairgram.features.random_nodes import (
@@ -95,13 +95,14 @@ class DrawnSpec(LeastSquares):
         check_parameters(model, "n_estimators")
         if not (isinstance(model.activation, str) or callable(model.activation)):
             raise ValueError(f"activation must be one name or callable, got {model.activation!r}")
-        if model.pairs is None:
+        pairs = Pairs.of(model.pairs, "global")
+        if pairs.kind is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
         return cls(
             Preparation(
                 tuple(kinds), takes_offset=False, no_table=needs_rows(model), missing=model.missing
             ),
-            (PairSettings(model.pairs, model.scope),),
+            (pairs,),
             model.n_nodes,
             model.activation,
             model.n_estimators,
@@ -282,11 +283,9 @@ class ELMRank(LinearRanker):
         size of the data.
     C : float > 0, default=1024.0
         1/C is the second regulariser, which is added to the linear system.
-    pairs : str or callable, default="with_ties"
-        As in `RankRLS`.
-    scope : {"global", "query"}, default="global"
-        "global": all rows form pairs with each other, as in the paper. "query": pairs are formed
-        within queries.
+    pairs : Pairs, str or callable, default="with_ties"
+        As in `RankRLS`, but not None. A kind alone stands for pairs of all rows, as in the paper;
+        ``Pairs(scope="query")`` for those within queries.
     n_nodes : int ≥ 1, default=100
         Number of nodes of a draw.
     activation : str or callable, default="sigmoid"
@@ -346,12 +345,12 @@ class ELMRank(LinearRanker):
 
     feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
+    _scope = "global"
 
     alpha: float = 1e-3
     C: float = 1024.0
     _: KW_ONLY
-    pairs: Pairs = "with_ties"
-    scope: Scope = "global"
+    pairs: PairsLike = "with_ties"
     n_nodes: int = 100
     activation: Activation = "sigmoid"
     weight_range: Range = (-1.0, 1.0)
@@ -390,7 +389,7 @@ class ELMRankCV(LinearSearch):
         Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
         seeds.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-    pairs, scope, n_nodes, activation, bias_range, n_estimators, random_state, missing :
+    pairs, n_nodes, activation, bias_range, n_estimators, random_state, missing :
         As in `ELMRank`.
 
     Attributes
@@ -451,14 +450,14 @@ class ELMRankCV(LinearSearch):
 
     feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
+    _scope = "global"
 
     alphas: ArrayLike | None = None
     Cs: ArrayLike | None = None
     _: KW_ONLY
     cv: CV = None
     scoring: Scoring = "pairwise_squared_error"
-    pairs: Pairs = "with_ties"
-    scope: Scope = "global"
+    pairs: PairsLike = "with_ties"
     n_nodes: int = 100
     activation: Activation = "sigmoid"
     weight_range: Range | list[Range] = (-1.0, 1.0)

@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.files import shown
+from pairgram.data.pairs import Pairs
 from pairgram.features.base import restore_map
 from pairgram.features.inputs import restore_inputs
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
@@ -256,6 +257,8 @@ def restore_model(
     fitted = settings.pop("fitted")
     feature_map = restore_map(arrays, settings.pop("feature_map"))
     inputs = settings["inputs"]
+    if "pairs" in settings:
+        settings["pairs"] = Pairs(**settings["pairs"]).short
     estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
         settings["feature_map"] = feature_map

@@ -10,7 +10,7 @@ import numpy as np
 
 from pairgram._support.checks import Rows, Vector
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.preparation import QUANTILES, Preparation
 from pairgram.solvers.formulation import Coordinates
@@ -64,7 +64,7 @@ def mean_of_columns(
     coef = np.sum([s * _weights(m, m.coef_)[own] for s, m in zip(shares, members, strict=True)], 0)
     judged = judge.judge(judge.shared(np.asarray(shares @ held_out)[None]))
     inputs = preparation.inputs(data, kind)
-    settings = PairSettings(first.pairs_, target=first.target_)
+    settings = Pairs.of(first.pairs_)
     coordinates = Coordinates.of_features(preparation.with_map(data, inputs), [settings])
     sums = None
     if first._column_sums is not None:  # the columns have a Gram matrix

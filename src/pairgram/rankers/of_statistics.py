@@ -44,10 +44,7 @@ def of_statistics(
     total = _sums_of(pairgram, ": the statistics come first, and alpha second")
     model = kind(
         alpha,
-        pairs=pairgram.settings.pairs,
-        scope=pairgram.settings.scope,
-        weighting=pairgram.settings.weighting,
-        target=pairgram.settings.target,
+        pairs=pairgram.settings.short,
         scale=scale,
         prior=prior,
         **constraints,
@@ -93,14 +90,10 @@ def of_days(
     settings = judged[0].total.settings
     model = kind(
         alphas,
-        pairs=settings.pairs,
-        scope=settings.scope,
-        weighting=settings.weighting,
-        target=settings.target,
+        pairs=settings.short,
         scale=scale,
     )
-    model.pairs_, model.target_ = settings.pairs, settings.target
-    model.scale_, model.gamma_ = scale, None
+    model.pairs_, model.scale_, model.gamma_ = settings.short, scale, None
     chosen = _choose(model, judged, listed, given)
     _tell_of_sums(model, chosen.total)
     chosen.total.warn_of_narrow_columns(scale)
@@ -176,7 +169,7 @@ def _require_pairs(total: PairSums) -> None:
     total.required()
     # The weight of tied pairs includes that of a row with itself, which is all of single rows.
     lists = 1 if total.settings.joins_all_rows else total.n_queries
-    single = total.settings.pairs is not None and total.n_rows <= lists
+    single = total.settings.kind is not None and total.n_rows <= lists
     if single or not total.pair_weight > 0:
         raise no_pairs(total.settings, total.n_rows)
 
@@ -185,7 +178,7 @@ def _tell_of_sums(model: BaseEstimator, total: PairSums) -> None:
     """Give a model of statistics what a fit to rows would tell beside its weights."""
     _require_pairs(total)
     model.feature_map, model.feature_map_ = (copy.deepcopy(total.feature_map) for _ in range(2))
-    if total.feature_map is None and total.settings.pairs is not None:
+    if total.feature_map is None and total.settings.kind is not None:
         model._column_sums = total.column_sums(model.coef_)
     model.n_features_in_ = getattr(total.feature_map, "n_features_in_", total.n_features)
     if total.names is not None:

@@ -27,7 +27,7 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import Sides, draws_only, is_known, sides_of
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
@@ -372,7 +372,7 @@ class Search(NamedTuple):
 
     def require_evidence(
         self,
-        settings: Sequence[PairSettings],
+        settings: Sequence[Pairs],
         alphas: Vector | None,
         *,
         constrained: bool,
@@ -648,8 +648,7 @@ class GivenTable:
             )
         self.has_queries = table.has_queries
         if model._needs_queries and not self.has_queries:
-            otherwise = ", or give the model {scope='global'}" if hasattr(model, "scope") else ""
-            text = f"{name}.fit compares rows within queries: {table.advice_on_ids}{otherwise}"
+            text = f"{name}.fit compares rows within queries: {table.advice_on_ids}"
             raise ArgumentError(None, text)
         table = table.with_missing(preparation.missing)
         sparse = table.layout.sparse

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import ArrayLike, NDArray
 
 from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import (
     Form,
     InputsName,
     Missing,
-    Scope,
-    Target,
-    Weighting,
     check,
     check_parameters,
 )
-from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.kernels import KernelLike
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
@@ -55,31 +53,11 @@ class RankRLS(LinearRanker):
     alpha : float ≥ 0, default=1.0
         Ridge, λ in the paper. The objective is a sum over pairs, not a mean, so the same amount of
         regularisation needs a larger alpha for more data.
-    pairs : str, callable or None, default="with_ties"
-        Weight ω of a pair with labels a and b:
-
-        - "with_ties": 1, tied pairs included;
-        - "without_ties": 1 where a ≠ b;
-        - "gain_difference": ``|2^a − 2^b|``, the difference of the gains of NDCG;
-        - "label_difference": ``|a − b|``;
-        - "clicks": ``a + b``, for labels that are clicks / propensities, as those of `Clicks`.
-          Up to a constant, the objective is then
-          ``Σ_i y_i Σ_j (1 − (f_i − f_j))²`` over the rows of a query, weighted as usual;
-        - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
-          ≥ 0;
-        - None: there are no pairs. The model is fitted to the labels of single rows, without an
-          intercept (pointwise regularised least squares).
-    scope : {"query", "global"}, default="query"
-        "query": pairs are formed within queries. "global": all rows form pairs with each other.
-    weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What has weight 1 in the objective. Weights of rows are the `sample_weight` of `fit`.
-
-        - "pairs": every pair;
-        - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
-        - "queries": every query (its pairs are multiplied by ``1 / (½ Σ_ij W_ij)``).
-    target : {"label", "gain"}, default="label"
-        The model fits differences of labels y, or of their gains ``2^y − 1``, which are those of
-        NDCG.
+    pairs : Pairs, str, callable or None, default="with_ties"
+        What is compared: the pairs of a query "with_ties", which is the paper's, or
+        "without_ties", "gain_difference", "label_difference", a callable ω(a, b) of two labels, or
+        None for single rows. `Pairs` says more: pairs of all rows, what has weight 1 in the
+        objective, and gains as targets.
     scale : bool, default=False
         If True, features are scaled so that ``(XᵀLX)_jj = 1`` before the ridge is applied. `coef_`
         still belongs to X as it was given. `inputs`, in contrast, change X itself.
@@ -266,10 +244,7 @@ class RankRLS(LinearRanker):
 
     alpha: float = 1.0
     _: KW_ONLY
-    pairs: Pairs = "with_ties"
-    scope: Scope = "query"
-    weighting: Weighting = "pairs"
-    target: Target = "label"
+    pairs: PairsLike = "with_ties"
     scale: bool = False
     feature_map: Transformer | None = None
     kernel: KernelLike | None = None
@@ -286,7 +261,7 @@ class RankRLS(LinearRanker):
 
     def _spec(self) -> RidgeSpec:
         check_parameters(self, "alpha", "scale")
-        settings = PairSettings(self.pairs, self.scope, self.weighting, self.target)
+        settings = Pairs.of(self.pairs)
         constraints = _constraints_of(self)
         scales = (bool(self.scale),)
         return ridge_spec(
@@ -312,7 +287,7 @@ class RankRLS(LinearRanker):
         Parameters
         ----------
         pairgram : Pairgram
-            The statistics. Their pairs, scope, weighting and target become those of the model.
+            The statistics. Their pairs become those of the model.
         alpha, scale, positive, l1_ratio, n_nonzero_coefs :
             As for the class.
         prior : array-like of shape (n_features,) or None
@@ -357,14 +332,15 @@ class RankRLSCV(LinearSearch):
         also λ_max(G) times 10, 100, 1e3 and 1e6. The last keeps the prior, so that few data do not
         lead away from it. An alpha of 0 gives the solution of the smallest norm; if other solutions
         fit as well, its held-out score may be NaN.
-    pairs, target, scale : a value as in `RankRLS`, or a list of values to choose from
+    pairs, scale : a value as in `RankRLS`, or a list of values to choose from
+        The pairs of a list must have the same scope and weighting.
         If `scale` contains True, every combination is solved in the primal form.
     gamma : float > 0 or None, or a list of such to choose from, default=None
         Every gamma needs a kernel matrix and a decomposition of its own. None stands for
         ``1 / n_features``. Parts of a kernel without a gamma of their own share the chosen one.
     feature_map : as in `RankRLS`, or a list of such to choose from
         The list may contain None. Each has a Gram matrix and a decomposition of its own.
-    scope, weighting, kernel, degree, coef0, form : as in `RankRLS`
+    kernel, degree, coef0, form : as in `RankRLS`
     positive, l1_ratio, n_nonzero_coefs : as in `RankRLS`
         A single value, not a list. Every split is then solved anew, and None as `cv` stands for
         five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values. The
@@ -434,7 +410,7 @@ class RankRLSCV(LinearSearch):
     inputs_, feature_map_ :
         The inputs and the feature map that were chosen, as in `RankRLS`. ``inputs_.kind`` has the
         name of the inputs, such as "standard".
-    alpha_, pairs_, target_, scale_, gamma_ :
+    alpha_, pairs_, scale_, gamma_ :
         The chosen settings. `gamma_` is None unless the kernel has a gamma, and for a kernel of
         parts if None was chosen.
     best_score_ : float
@@ -586,10 +562,7 @@ class RankRLSCV(LinearSearch):
 
     alphas: ArrayLike | None = None
     _: KW_ONLY
-    pairs: Pairs | Sequence[Pairs] = "with_ties"
-    scope: Scope = "query"
-    weighting: Weighting = "pairs"
-    target: Target | Sequence[Target] = "label"
+    pairs: PairsLike | Sequence[PairsLike] = "with_ties"
     scale: bool | Sequence[bool] = False
     feature_map: Any | Sequence[Any] = None
     kernel: KernelLike | None = None
@@ -607,21 +580,18 @@ class RankRLSCV(LinearSearch):
     missing: Missing | None = None
 
     def _spec(self) -> RidgeSpec:
+        pairs = [Pairs.of(one) for one in as_list(self.pairs, "pairs")]
+        if len({one.scope for one in pairs}) > 1:
+            raise ArgumentError("pairs", f"must be a list of pairs with one scope, got {pairs}")
         scales = as_list(self.scale, "scale")
         for scale in scales:
             check("scale", scale)
-        settings = [
-            PairSettings(pairs, self.scope, self.weighting, target)
-            for pairs in as_list(self.pairs, "pairs")
-            for target in as_list(self.target, "target")
-        ]
         return search_spec(
             self,
-            settings,
+            pairs,
             None if self.alphas is None else check_alphas(self.alphas, zero=True),
             as_list(self.feature_map, "feature_map"),
-            ("pairs", "target", "scale")
-            + ("feature_map",) * isinstance(self.feature_map, (list, tuple)),
+            ("pairs", "scale") + ("feature_map",) * isinstance(self.feature_map, (list, tuple)),
             scales=tuple(map(bool, scales)),
             constraints=_constraints_of(self),
         )

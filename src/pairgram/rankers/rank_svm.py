@@ -18,9 +18,10 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, reads_lists
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.parameters import InputsName, Loss, Missing, Weighting, check_parameters
+from pairgram._support.parameters import InputsName, Loss, Missing, check_parameters
 from pairgram._support.row_warnings import warn_of_narrow_columns, warn_of_time
 from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import is_known
 from pairgram.features.inputs import parts_of, whole_map, whole_parts
 from pairgram.model_selection.judge import (
@@ -78,6 +79,18 @@ if TYPE_CHECKING:
 LARGEST_TRACE = 1e290
 
 
+def _pairs_of(value: PairsLike) -> Pairs:
+    """Return the pairs of rows with different labels, whatever their weighting is."""
+    pairs = Pairs.of(value)
+    if pairs != Pairs("without_ties", weighting=pairs.weighting):
+        raise ArgumentError(
+            "pairs",
+            "must be 'without_ties' or Pairs('without_ties', weighting=...): the loss is that of "
+            f"rows of one query in the wrong order, got {value!r}",
+        )
+    return pairs
+
+
 @dataclass(frozen=True, eq=False)
 class SvmSpec(Spec):
     """What RankSVM and its search fit.
@@ -99,11 +112,11 @@ class SvmSpec(Spec):
 
     def of_preferences(self, preferences: Preferences, name: str) -> Self:
         """Return the same: comparisons take the place of the pairs of labels."""
-        if self.settings.weighting != "pairs":
+        if self.settings.pairs.weighting != "pairs":
             raise ArgumentError(
-                "weighting",
-                "must be 'pairs' beside y=Preferences(...), which have weights themselves, got "
-                f"{self.settings.weighting!r}",
+                "pairs",
+                "must have weighting='pairs' beside y=Preferences(...), which have weights "
+                f"themselves, got {self.settings.pairs!r}",
             )
         return self
 
@@ -112,7 +125,8 @@ class SvmSpec(Spec):
         if self.settings.loss == "logistic":
             raise ArgumentError("loss", "must not be 'logistic' for clicks: take 'squared_hinge'")
         search = None if self.search is None else self.search.of_clicks()
-        return replace(self, settings=replace(self.settings, of_clicks=True), search=search)
+        settings = replace(self.settings, pairs=replace(self.settings.pairs, kind="clicks"))
+        return replace(self, settings=settings, search=search)
 
     def fit_arrays(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays, or to a table alike."""
@@ -223,7 +237,7 @@ class SvmSpec(Spec):
         whole = rows.fitted(kind, replace(self.rows, feature_map=None))
         if whole.n_rows < 2:
             raise one_row_error()
-        if settings.of_clicks:
+        if settings.pairs.is_of_clicks:
             is_one = not whole.is_read and whole.pattern.is_single_query
             search.require_lists(is_one, validation is not None)
         judge = rows.judge(whole, maps, search, validation)
@@ -474,6 +488,9 @@ class RankSVM(_Probabilities, LinearRanker):
     C : float > 0, default=1.0
         Weight of the loss relative to ``½ ‖w‖²``. The loss is a sum over pairs, not a mean, so the
         same C has a larger effect for more data.
+    pairs : Pairs or "without_ties", default="without_ties"
+        ``Pairs("without_ties", weighting=...)`` says what has weight 1 in the objective: pairs,
+        documents or queries.
     feature_map : transformer or None, default=None
         `RandomNodes`, or any other transformer of arrays. A clone of it is fitted to X and y,
         without the weights, and the model is linear in its features. With approximate features of a
@@ -485,12 +502,6 @@ class RankSVM(_Probabilities, LinearRanker):
         likelihood of Bradley and Terry, so that differences of scores are log-odds: see
         `probability_preferred`. It goes through all pairs of a query, in time that grows with the
         square of its rows.
-    weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What has weight 1 in the objective. Weights of rows are the `sample_weight` of `fit`.
-
-        - "pairs": every pair;
-        - "documents": every row (the pairs of a query are multiplied by ``1 / Σ v``);
-        - "queries": every query (its pairs are multiplied by ``1 / Σ v_i v_j`` over its pairs).
     tol : float > 0, default=1e-3
         The solver stops when the norm of the gradient is this share of its norm at w = 0, or at
         the prior.
@@ -544,17 +555,17 @@ class RankSVM(_Probabilities, LinearRanker):
     -----
     Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw``. The sum is over the
     preference pairs, that is, the pairs with ``y_i > y_j`` within a query. ``W_ij = c v_i v_j``,
-    where v are the sample weights, and c is the query's weight times the factor of `weighting`.
-    There is a ``ConvergenceWarning`` if `max_iter` steps do not reach `tol`, or if numbers
-    overflow. The solver stops without a warning if the next step promises to lower the objective by
-    less than a share of 1e-15, which is rounding error.
+    where v are the sample weights, and c is the query's weight times the factor of the weighting
+    of `pairs`. There is a ``ConvergenceWarning`` if `max_iter` steps do not reach `tol`, or if
+    numbers overflow. The solver stops without a warning if the next step promises to lower the
+    objective by less than a share of 1e-15, which is rounding error.
 
     With the scores p of a `prior` and the offsets o of `fit`, ``f = Xw + p + o``, so that w is the
     difference from the prior. For weights w₀ of the same features, the ridge is ``½ ‖w − w₀‖²`` and
     `coef_` is w. See `RankRLS` for how `predict` and files treat other models.
 
     With comparisons, `Preferences`, as y, the sum is ``C Σ_p w_p max(0, m_p − (f_i − f_j))²`` over
-    these, with their weights and margins m, and `weighting` must be "pairs". A tie, of margin 0, is
+    these, with their weights and margins m, and `pairs` must be the default. A tie, of margin 0, is
     half a win of each row. With "logistic", margins must be 1 or 0. On one-hot rows this is the
     model of Bradley and Terry with a Gaussian prior of the variance C, and its maximum likelihood
     as C grows.
@@ -606,9 +617,9 @@ class RankSVM(_Probabilities, LinearRanker):
 
     C: float = 1.0
     _: KW_ONLY
+    pairs: PairsLike = "without_ties"
     feature_map: Transformer | None = None
     loss: Loss = "squared_hinge"
-    weighting: Weighting = "pairs"
     tol: float = 1e-3
     max_iter: int = 100
     prior: Estimator | ArrayLike | None = None
@@ -617,7 +628,7 @@ class RankSVM(_Probabilities, LinearRanker):
 
     def _spec(self) -> SvmSpec:
         check_parameters(self, "C")
-        settings = SolverSettings(self.loss, self.weighting, self.tol, self.max_iter)
+        settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
         rows = Preparation((self.inputs,), self.feature_map, prior=self.prior, missing=self.missing)
         return SvmSpec(rows, settings, np.array([float(self.C)]))
 
@@ -659,7 +670,7 @@ class RankSVMCV(_Probabilities, LinearSearch):
         As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
         All are tried with every feature map. They are fitted to all rows of `fit`.
-    loss, weighting, tol, max_iter, missing : as in `RankSVM`
+    pairs, loss, tol, max_iter, missing : as in `RankSVM`
     prior : array-like of shape (n_features,), fitted model or None, default=None
         As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
         feature map, or a list of inputs, takes a frozen model only.
@@ -720,11 +731,11 @@ uses_qid_, prior_ :
 
     Cs: ArrayLike | None = None
     _: KW_ONLY
+    pairs: PairsLike = "without_ties"
     feature_map: Any | Sequence[Any] = None
     cv: CV = None
     scoring: Scoring = None
     loss: Loss = "squared_hinge"
-    weighting: Weighting = "pairs"
     tol: float = 1e-3
     max_iter: int = 100
     prior: Estimator | ArrayLike | None = None
@@ -732,7 +743,7 @@ uses_qid_, prior_ :
     missing: Missing | None = None
 
     def _spec(self) -> SvmSpec:
-        settings = SolverSettings(self.loss, self.weighting, self.tol, self.max_iter)
+        settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
         Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         maps, kinds = as_list(self.feature_map, "feature_map"), as_list(self.inputs, "inputs")
         # Weights of a prior belong to the columns after the inputs, if there is no map.

@@ -22,7 +22,7 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings, no_pairs
+from pairgram.data.pairs import Pairs, no_pairs
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
 from pairgram.features.kernels import KernelLike, kernel_of
@@ -120,19 +120,19 @@ class LeastSquares(Spec):
 
     Attributes
     ----------
-    settings : tuple of PairSettings
+    settings : tuple of Pairs
         The pairs to choose from.
     search : Search or None
         How to choose. None fits one of each.
     """
 
-    settings: tuple[PairSettings, ...]
+    settings: tuple[Pairs, ...]
     search: Search | None = field(default=None, kw_only=True)
 
     @property
     def warns_of_ties(self) -> bool:
         """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
-        return {one.kind for one in self.settings} == {"kept"}
+        return {one.compiled for one in self.settings} == {"kept"}
 
     def __post_init__(self) -> None:
         """Let a search with the pairs of clicks judge by clicks that are weighted alike."""
@@ -142,14 +142,14 @@ class LeastSquares(Spec):
 
     def of_clicks(self) -> Self:
         """Return what the ranker fits to clicks: the pairs of clicks in place of the default."""
-        pairs = ", ".join(repr(one.pairs) for one in self.settings)
-        if pairs not in ("'with_ties'", "'clicks'"):
+        pairs = ", ".join(repr(one.short) for one in self.settings)
+        if {one.kind for one in self.settings} - {"with_ties", "clicks"} or len(self.settings) > 1:
             raise ArgumentError(
                 "pairs",
                 "must be 'with_ties', the default, beside y=Clicks(...), which say themselves what "
                 f"is compared, got {verbatim(pairs)}",
             )
-        return replace(self, settings=(replace(self.settings[0], pairs="clicks"),))
+        return replace(self, settings=(replace(self.settings[0], kind="clicks"),))
 
     @abstractmethod
     def fit(
@@ -207,7 +207,7 @@ class RidgeSpec(LeastSquares):
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         for one in self.settings:
             preferences.require_settings(one)
-        return replace(self, settings=(PairSettings(None),))
+        return replace(self, settings=(Pairs(None),))
 
     @property
     def takes_sets(self) -> bool:
@@ -230,7 +230,7 @@ class RidgeSpec(LeastSquares):
         if not self.takes_sets:
             return None
         (settings,), searches = self.settings, self.search is not None
-        if searches or settings.kind not in ("none", "kept"):
+        if searches or settings.compiled not in ("none", "kept"):
             sets = sets.each_target()
         prepared = self.rows.of_sets(sets, settings.joins_all_rows, searches)
         if prepared is not None:
@@ -316,7 +316,7 @@ class RidgeSpec(LeastSquares):
         return kept | self._kept(data, prior, {"coef_": coef})
 
     def _solved_as_set(
-        self, data: RankingData, settings: PairSettings, alpha: float
+        self, data: RankingData, settings: Pairs, alpha: float
     ) -> tuple[Vector, dict[str, Any]] | None:
         """Return the coefficients and what is told of them, if compiled code solves small rows."""
         if len(data.y) * data.n_features > limits.now.largest_set:
@@ -494,10 +494,10 @@ class RidgeSpec(LeastSquares):
         told = data, one, settings, False, found.values[0], found.models[0], judged
         return _Candidate(*told, found.column_sums if tells else None), judge.judge.metric
 
-    def _form_of_set(self, coordinates: Coordinates, settings: PairSettings) -> tuple[str, bool]:
+    def _form_of_set(self, coordinates: Coordinates, settings: Pairs) -> tuple[str, bool]:
         """Return the form in which compiled code solves rows, and whether sums are kept."""
         form = coordinates.smaller_form()
-        known = settings.pairs is not None and parts_of(coordinates.data.feature_map)[1] is None
+        known = settings.kind is not None and parts_of(coordinates.data.feature_map)[1] is None
         return form, known and form == "primal"
 
     def _require_evidence(self, validates: bool, has_groups: bool) -> None:
@@ -589,7 +589,7 @@ class RidgeSpec(LeastSquares):
         self,
         data: RankingData,
         coordinates: Coordinates,
-        settings: PairSettings,
+        settings: Pairs,
         scale: bool,
         judge: PathJudge,
     ) -> _Candidate | None:
@@ -790,7 +790,7 @@ class _Candidate(NamedTuple):
 
     data: RankingData
     coordinates: Coordinates
-    settings: PairSettings
+    settings: Pairs
     scale: bool
     alphas: Vector  # descending
     solved: Vector  # in the coordinates, (n_alphas, n_dimensions)
@@ -805,7 +805,7 @@ class _Candidate(NamedTuple):
 
     def told(self, names: Sequence[str]) -> list[Any]:
         """Return settings by their names."""
-        found: dict[str, Any] = {**vars(self.settings), "scale": self.scale}
+        found: dict[str, Any] = {"pairs": self.settings.short, "scale": self.scale}
         if "gamma" in names:
             found["gamma"] = self.data.feature_map.gamma_
         inputs, found["feature_map"] = whole_parts(self.data)
@@ -819,7 +819,7 @@ def _leaves_pairs_out(cv: CV) -> bool:
 
 def ridge_spec(
     model: BaseEstimator,
-    settings: PairSettings,
+    settings: Pairs,
     alpha: float,
     feature_map: Transformer | None = None,
     **others: Any,
@@ -829,7 +829,7 @@ def ridge_spec(
     Parameters
     ----------
     model : ranker with the parameters of a kernel
-    settings : PairSettings
+    settings : Pairs
     alpha : float
     feature_map : unfitted transformer or None
         The map of a model without a kernel.
@@ -843,7 +843,7 @@ def ridge_spec(
 
 def search_spec(
     model: BaseEstimator,
-    settings: Sequence[PairSettings],
+    settings: Sequence[Pairs],
     alphas: Vector | None,
     maps: Sequence[Transformer | None],
     told: tuple[str, ...],

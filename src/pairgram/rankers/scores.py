@@ -32,7 +32,7 @@ from pairgram._support.checks import AnyArray, ArgumentError, Vector, require_fi
 from pairgram._support.files import WRITTEN, replacing
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import (
     RowScorer,
@@ -694,7 +694,7 @@ def _measured_on(
     rows = columns_of(model, X, qid)
     data = RankingData.delimit(rows, np.zeros(rows.shape[0]), qid)
     squares, products = np.zeros((2, len(weights)))
-    for block in data.blocks(PairSettings()):
+    for block in data.blocks(Pairs()):
         inner = np.unique(data.queries.index()[block.rows], return_inverse=True)[1]
         sizes = np.bincount(inner)
         members = scipy.sparse.csr_array((np.ones(len(inner)), (inner, np.arange(len(inner)))))

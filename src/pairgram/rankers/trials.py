@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from pairgram._support import limits
-from pairgram._support.parameters import InputsName, Target
+from pairgram._support.parameters import InputsName
 from pairgram._support.rates import SECONDS, seconds_of
 from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.model_selection.splits import default_cv
@@ -35,11 +36,6 @@ MOST_KERNEL_ROWS = 6_000
 WIDTHS = (1 / 16, 1 / 4)
 # The variance of the distribution function of a column.
 OF_QUANTILES = 1 / 12
-
-# Pairs and target.
-Choice = tuple[str, Target]
-FIRST: Choice = ("with_ties", "label")
-OF_CLICKS: Choice = ("clicks", "label")
 
 
 class InputKind(NamedTuple):
@@ -79,7 +75,7 @@ class Task:
     n_rows, n_columns : int
     n_entries : int
         The values of X that are stored.
-    choices : tuple of (pairs, target)
+    choices : tuple of pairs
         What linear models choose from.
     sparse : bool
     iterates : bool
@@ -93,14 +89,14 @@ class Task:
     n_rows: int
     n_columns: int
     n_entries: int
-    choices: tuple[Choice, ...] = (FIRST,)
+    choices: tuple[PairsLike, ...] = ("with_ties",)
     sparse: bool = False
     iterates: bool = False
     n_refits: int = 0
     largest_query: int = 1
 
     @classmethod
-    def of(cls, data: RankingData, choices: Sequence[Choice], n_refits: int) -> Task:
+    def of(cls, data: RankingData, choices: Sequence[PairsLike], n_refits: int) -> Task:
         """Return the task of dense or CSR rows."""
         X, sparse = data.X, scipy.sparse.issparse(data.X)
         n_rows, n_columns = X.shape
@@ -141,7 +137,7 @@ class Trial:
         The work of the search, by the kinds in `SECONDS`.
     parameters : dict
         Further parameters of `RankRLSCV`.
-    choice : (pairs, target) or None
+    choice : pairs, or None
         None takes those of the best model before it.
     family : str
         Which trials it is like.
@@ -151,13 +147,13 @@ class Trial:
     inputs: str | None
     work: Work
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    choice: Choice | None = None
+    choice: PairsLike = None
     family: str = COLUMNS
 
     @property
     def name(self) -> str:
         """The name for people."""
-        pairs = f", {self.choice[0]}, {self.choice[1]}" if self.choice else ""
+        pairs = f", {self.choice}" if self.choice else ""
         of = "" if self.inputs is None else f" of {self.inputs} inputs"
         return f"{self.features}{of}{pairs}"
 
@@ -312,16 +308,15 @@ def _kernel(
 LARGEST_GRADE = 10
 
 
-def choices_of(data: RankingData) -> tuple[Choice, ...]:
-    """Return the pairs and targets that linear models choose from, by the labels."""
+def choices_of(data: RankingData) -> tuple[PairsLike, ...]:
+    """Return the pairs that linear models choose from, by the labels."""
     if data.is_single_query:  # without tied pairs, every row held out would need a fit
-        return (FIRST,)
+        return ("with_ties",)
     if data.judgements is not None:
-        return (OF_CLICKS,)
+        return ("clicks",)
     y = data.y
     graded = bool((y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) <= LARGEST_GRADE)
     if not graded:
-        return FIRST, ("without_ties", "label")
-    pairs = ("with_ties", "without_ties", "gain_difference")
-    targets: tuple[Target, ...] = ("label", "gain")
-    return tuple((pair, target) for target in targets for pair in pairs)
+        return "with_ties", "without_ties"
+    pairs = [Pairs("with_ties"), Pairs("without_ties"), Pairs("gain_difference")]
+    return *(one.short for one in pairs), *(replace(one, target="gain") for one in pairs)

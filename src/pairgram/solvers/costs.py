@@ -12,7 +12,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.rates import seconds_of
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.base import sides_of
 from pairgram.solvers.statistics import DENSE_GRAM, SPARSE_GRAM
 
@@ -216,13 +216,13 @@ def takes_steps(data: RankingData, work: Work) -> bool:
     return most_products(data, work, "primal", primal_seconds(data, work)) > 0
 
 
-def have_sums(data: RankingData, settings: PairSettings) -> bool:
+def have_sums(data: RankingData, settings: Pairs) -> bool:
     """Tell whether statistics of groups add up, and fit in memory for all groups."""
     n_bytes = 8.0 * (data.n_features + 1) ** 2 * data.held_together.n_filled
     return not settings.joins_all_rows and n_bytes < limits.now.groups_bytes
 
 
-def is_held_out_by_sums(data: RankingData, settings: PairSettings, n_alphas: int) -> bool:
+def is_held_out_by_sums(data: RankingData, settings: Pairs, n_alphas: int) -> bool:
     """Tell whether groups are held out by their statistics rather than by their rows.
 
     Statistics of d features of a group of n rows take ``n d²`` flops, and about 5 steps of ``2 d²``

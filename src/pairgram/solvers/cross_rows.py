@@ -14,7 +14,7 @@ from pairgram._support import limits
 from pairgram._support.checks import Flags, Rows, Vector, require_finite
 from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.base import sides_of
 from pairgram.solvers.statistics import sums_of
 
@@ -37,10 +37,10 @@ class CrossRows:
     ----------
     systems : sequence of RankingData
         The same rows with a map to products, and the row weights of each system.
-    settings : PairSettings
+    settings : Pairs
     """
 
-    def __init__(self, systems: Sequence[RankingData], settings: PairSettings) -> None:
+    def __init__(self, systems: Sequence[RankingData], settings: Pairs) -> None:
         first = systems[0]
         require_finite(first.X, "X")
         self._first, self._settings = first, settings

@@ -18,7 +18,7 @@ from pairgram.data.dataset import (
     as_slice,
     without_features,
 )
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.kernel_map import is_made, kernel_between
 from pairgram.features.kernels import alternatives
 from pairgram.solvers.ridge_path import (
@@ -54,7 +54,7 @@ class DualGram:
         With a fitted `KernelMap` of a named kernel, K is computed from the rows when it is needed,
         and is not kept. Without a feature map, X is K itself: dense, symmetric, float64 or float32,
         of shape (n_rows, n_rows).
-    settings : PairSettings
+    settings : Pairs
     rows : ndarray of int64, or None, default=None
         The rows of K that count; None for all.
 
@@ -84,7 +84,7 @@ class DualGram:
     the square root R.
     """
 
-    def __init__(self, data: RankingData, settings: PairSettings, rows: Rows | None = None) -> None:
+    def __init__(self, data: RankingData, settings: Pairs, rows: Rows | None = None) -> None:
         """Store the data; nothing is computed yet.
 
         Raises
@@ -304,7 +304,7 @@ class DualGram:
                 f"the kernel matrix is too small: its largest entry is {largest:.1g}, want "
                 f"{SMALLEST_KERNEL:g} or more: multiply it, or X"
             )
-        if labelled.may_vanish or self.settings.kind == "omega":
+        if labelled.may_vanish or self.settings.compiled == "omega":
             pair_weight = labelled.pair_weight(self.settings)
             labelled.require_pair_weight(self.settings, pair_weight)
             if pair_weight == 0:  # R K Rᵀ and R y are 0, but for rounding
@@ -363,13 +363,13 @@ class TrapezoidalRoot:
     upper trapezoidal where the rows of a list stand together, and has no row for the last of each.
     """
 
-    def __init__(self, data: RankingData, settings: PairSettings) -> None:
+    def __init__(self, data: RankingData, settings: Pairs) -> None:
         """Find the weights of rows, and the lists of those that count."""
         index, n_queries = data.queries.index(), data.queries.n_queries
         total = np.bincount(index, data.v, minlength=n_queries).astype(np.float64)
         factor = settings.scatter_factor(total)[index] * data.query_weight_of_rows
         self._weight, self._n_rows = data.v * factor, len(index)
-        self._of_rows = settings.pairs is None
+        self._of_rows = settings.kind is None
         order = data.queries.grouped(np.arange(len(index)))
         counted = np.bincount(index, self._weight > 0, minlength=n_queries).astype(np.int64)
         lists = np.split(order[self._weight[order] > 0], np.cumsum(counted)[:-1])

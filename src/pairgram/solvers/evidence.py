@@ -9,7 +9,7 @@ import numpy as np
 
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.dataset import RankingData, apply_half_laplacian
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.model_selection.judge import EVIDENCE, Criterion, Judged
 from pairgram.solvers.formulation import PathJudge, RidgeModels
 from pairgram.solvers.ridge_path import RidgePath
@@ -83,7 +83,7 @@ class ByEvidence(PathJudge):
         """Return the same: another feature map does not change the labels."""
         return self
 
-    def require(self, settings: PairSettings, n_alphas: int) -> float:
+    def require(self, settings: Pairs, n_alphas: int) -> float:
         """Raise a ValueError if no model of the noise fits; else return 0 more seconds."""
         data = self.data.as_scope(settings)
         _refuse_settings(settings, degrees_of_labels(data, settings)[1])
@@ -101,15 +101,15 @@ class ByEvidence(PathJudge):
         return Judged(evidence, np.full(len(evidence), np.nan))
 
 
-def _refuse_settings(settings: PairSettings, weight: float | None) -> None:
+def _refuse_settings(settings: Pairs, weight: float | None) -> None:
     """Raise a ValueError if the labels have no likelihood.
 
     `weight` is None if a label of weight 1 has another noise in every list.
     """
-    if settings.kind not in ("kept", "none"):
+    if settings.compiled not in ("kept", "none"):
         raise ArgumentError(
             "scoring",
-            f"must not be {EVIDENCE.name!r} with {{pairs={settings.pairs!r}}}, where the labels "
+            f"must not be {EVIDENCE.name!r} with {{pairs={settings.kind!r}}}, where the labels "
             "make the weights, so that no model of their noise fits: give {pairs='with_ties'}",
         )
     if weight is None and settings.weighting == "documents":

@@ -20,7 +20,7 @@ from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import loses_narrow, warn_of_time
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, heaviest_of, less_shared
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, is_compiled
 from pairgram.features.inputs import parts_of
@@ -112,13 +112,13 @@ class Coordinates:
     work: Work = ONE_RIDGE
     told: str | None = None
     compares: bool = False
-    _known: dict[PairSettings, Statistics] | None = None  # statistics that are kept
+    _known: dict[Pairs, Statistics] | None = None  # statistics that are kept
 
     @classmethod
     def choose(
         cls,
         data: RankingData,
-        settings: Sequence[PairSettings],
+        settings: Sequence[Pairs],
         *,
         kernel: bool = False,
         form: Form = "auto",
@@ -251,11 +251,11 @@ class Coordinates:
         return cls(rows, coefs=coefs, work=work, told="dual")
 
     @classmethod
-    def of_features(cls, data: RankingData, settings: Sequence[PairSettings]) -> Coordinates:
+    def of_features(cls, data: RankingData, settings: Sequence[Pairs]) -> Coordinates:
         """Return the primal coordinates: the features, or fewer linear nodes."""
         if data.feature_map is None:
             return cls(data)
-        pointwise = any(setting.pairs is None for setting in settings)
+        pointwise = any(setting.kind is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:
             return cls(data)
@@ -336,7 +336,7 @@ class Coordinates:
     def _same(self) -> Coordinates:
         return self
 
-    def _dual(self, settings: Sequence[PairSettings], exact: bool) -> Coordinates:
+    def _dual(self, settings: Sequence[Pairs], exact: bool) -> Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
 
         The mean of every query is subtracted from its rows. This changes no difference within a
@@ -361,7 +361,7 @@ class Coordinates:
                 f"X too small: no feature is larger than {size:.1g}, want {SMALLEST_FEATURE:g}, "
                 "whose square a number holds: multiply X, as StandardScaler does"
             )
-        of_pairs = all(setting.pairs is not None for setting in settings)
+        of_pairs = all(setting.kind is not None for setting in settings)
         if scipy.sparse.issparse(H):
             H = H.astype(np.float64)
             if of_pairs:
@@ -384,7 +384,7 @@ class Coordinates:
         return Coordinates(data, "dual", coefs, work=self.work)
 
     def solve(
-        self, settings: PairSettings, alpha: float, *, scale: bool
+        self, settings: Pairs, alpha: float, *, scale: bool
     ) -> tuple[Vector, ColumnSums | None, str]:
         """Return the coefficients of the model for one ridge, its `column_sums`, and the form.
 
@@ -420,14 +420,14 @@ class Coordinates:
         if self.compares and isinstance(total, PairSums):
             sums = total.column_sums(coef)
             return sums._replace(weight=2 * sums.weight)  # both orders of every pair
-        known = parts_of(self.data.feature_map)[1] is None and total.settings.pairs is not None
+        known = parts_of(self.data.feature_map)[1] is None and total.settings.kind is not None
         return total.column_sums(coef) if known and isinstance(total, PairSums) else None
 
     def keeping_statistics(self) -> Coordinates:
         """Return the same coordinates, which keep the statistics of every setting once made."""
         return replace(self, _known={})
 
-    def statistics(self, settings: PairSettings) -> Statistics:
+    def statistics(self, settings: Pairs) -> Statistics:
         """Return the statistics of all rows. It is a ValueError if no pair counts."""
         if self._known is not None and settings in self._known:
             return self._known[settings]
@@ -443,7 +443,7 @@ class Coordinates:
             self._known[settings] = made
         return made
 
-    def known_sums(self, settings: PairSettings, coef: Vector) -> ColumnSums | None:
+    def known_sums(self, settings: Pairs, coef: Vector) -> ColumnSums | None:
         """Return `column_sums` if the statistics of all rows were made and kept, else None."""
         total = None if self._known is None else self._known.get(settings)
         return None if total is None else self.column_sums(total, coef)
@@ -461,7 +461,7 @@ def without_offsets(X: Vector, queries: Queries) -> Vector:
         return np.asarray(X - X[first if queries.order is None else queries.order[first]])
 
 
-def column_squares(data: RankingData, settings: PairSettings) -> Vector:
+def column_squares(data: RankingData, settings: Pairs) -> Vector:
     """Return the sums of squares of features within lists; items of comparisons are one list.
 
     Those of sparse features are as if all rows had entries, so that rare features are not narrow;
@@ -513,7 +513,7 @@ class RidgeModels:
 
     Attributes
     ----------
-    settings : PairSettings
+    settings : Pairs
     ridge : RidgePath
         The decomposition of the statistics of all rows.
     alphas : ndarray of shape (n_alphas,), descending
@@ -526,7 +526,7 @@ class RidgeModels:
         ``PathTies.of(...).alphas``.
     """
 
-    settings: PairSettings
+    settings: Pairs
     ridge: RidgePath
     alphas: Vector
     statistics: Callable[[], Statistics]
@@ -560,21 +560,21 @@ class PathJudge(ABC):
         return replace(self, data=data)
 
     @abstractmethod
-    def require(self, settings: PairSettings, n_alphas: int) -> float:
+    def require(self, settings: Pairs, n_alphas: int) -> float:
         """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone.
 
         Otherwise return the seconds that it takes besides what `costs` tells of a search.
         """
 
-    def n_matrices(self, settings: PairSettings) -> int:
+    def n_matrices(self, settings: Pairs) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
         return 0
 
-    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+    def needs_basis(self, settings: Pairs, is_dual: bool) -> bool:
         """Tell whether `judge_path` will need eigenvectors."""
         return False
 
-    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+    def refits(self, settings: Pairs, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
         return None
 

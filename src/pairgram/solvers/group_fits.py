@@ -16,7 +16,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import linear_nodes, node_map_of
 from pairgram.solvers.formulation import without_offsets
@@ -176,7 +176,7 @@ class Searched(NamedTuple):
 def search_sets(
     sets: RowSets,
     some: tuple[int, int],
-    settings: PairSettings,
+    settings: Pairs,
     alphas: Vector | None,
     *,
     tells: bool = False,
@@ -213,7 +213,7 @@ def search_sets(
 
 
 def solve_sets(
-    sets: RowSets, settings: PairSettings, alpha: float, *, tells: bool = False
+    sets: RowSets, settings: Pairs, alpha: float, *, tells: bool = False
 ) -> Solved | None:
     """Solve one ridge for every target of every set; None if compiled code cannot take the rows.
 
@@ -239,7 +239,7 @@ def solve_sets(
 
 
 def as_compiled(
-    sets: RowSets, settings: PairSettings
+    sets: RowSets, settings: Pairs
 ) -> tuple[_core.RankingProblem, Vector, list[NDArray[Any]], Any] | None:
     """Return the problem, targets, rows and map for compiled code; None if it takes no such."""
     data, blocks = sets.data, sets.blocks
@@ -252,7 +252,7 @@ def as_compiled(
         if node_map is None:
             return None
         nodes = linear_nodes(data.feature_map)
-        if settings.pairs is not None and nodes is not None and nodes.before is None:
+        if settings.kind is not None and nodes is not None and nodes.before is None:
             (X,) = blocks
             blocks = [without_offsets(X.astype(np.float64, copy=False), data.queries)]
     return data.problem(settings), _targets(sets, settings), list(blocks), node_map
@@ -272,7 +272,7 @@ def told_apart(sets: RowSets, states: Any) -> Any:
     return states
 
 
-def _targets(sets: RowSets, settings: PairSettings) -> Vector:
+def _targets(sets: RowSets, settings: Pairs) -> Vector:
     """Return the targets of every set, less the offsets."""
     data, targets = sets.data, settings.targets(sets.labels)
     if settings.is_of_clicks:

@@ -26,7 +26,7 @@ from pairgram._support.machine import (
 )
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData, apply_half_laplacian, as_slice, without_features
-from pairgram.data.pairs import PairSettings, no_training_pairs
+from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, linear_nodes, score_features, sides_of
 from pairgram.features.inputs import factors_of
@@ -85,7 +85,7 @@ def hold_out(
 def units_of_lists(
     data: RankingData,
     labelled: RankingData,
-    settings: PairSettings,
+    settings: Pairs,
     folds: Queries,
     rank: int,
     rows_in_basis: Callable[[Rows | slice, RankingData, Vector, Vector], None],
@@ -111,7 +111,7 @@ def units_of_lists(
 
 
 def units_of_items(
-    data: ComparedRows, settings: PairSettings, eigen: EigenPath, one_by_one: bool
+    data: ComparedRows, settings: Pairs, eigen: EigenPath, one_by_one: bool
 ) -> Iterator[Units]:
     """List the comparisons, or the items, each with all comparisons that it wins or loses."""
     offsets, numbers = np.arange(len(data.y) + 1), np.arange(len(data.y))
@@ -142,7 +142,7 @@ class RowRegression:
     ----------
     data : RankingData
         Rows of one query. If they came from several, the row weights include the query weights.
-    settings : PairSettings
+    settings : Pairs
     ridge : RidgePath
         The path of the problem of all rows.
     eigen : EigenPath
@@ -154,21 +154,21 @@ class RowRegression:
     """
 
     data: RankingData
-    settings: PairSettings
+    settings: Pairs
     ridge: RidgePath
     eigen: EigenPath
     factor: float
     mean_y: float
 
     @classmethod
-    def of(cls, data: RankingData, settings: PairSettings, ridge: RidgePath) -> RowRegression:
+    def of(cls, data: RankingData, settings: Pairs, ridge: RidgePath) -> RowRegression:
         """Make the regression from the decomposed problem of all rows, for which it must hold."""
         data = in_one_query(data.as_scope(settings))
         v, eigen = data.v, ridge.eigen
         factor = float(factors_without(data, settings, np.zeros(1))[0]) or 1.0
         values, projection = eigen.eigenvalues / factor, eigen.projection / factor
         eigen = replace(eigen, eigenvalues=values, projection=projection)
-        with_mean = settings.pairs is not None and v.sum() > 0
+        with_mean = settings.kind is not None and v.sum() > 0
         mean_y = float(v @ data.target(settings) / v.sum()) if with_mean else 0.0
         return cls(data, settings, ridge, eigen, factor, mean_y)
 
@@ -189,7 +189,7 @@ class RowRegression:
     @cached_property
     def _mean_x(self) -> Vector:
         data, mean = self.data, np.zeros(self.data.n_features)
-        if self.settings.pairs is not None and data.v.any():
+        if self.settings.kind is not None and data.v.any():
             for rows in blocks(len(data.y), limits.now.held_rows):
                 mean += data.v[rows] / data.v.sum() @ data.features(rows)
         return mean
@@ -213,7 +213,7 @@ class RowRegression:
             lost, levels = np.column_stack([scored, targets[part]]), np.zeros(len(part))
             own = np.add.reduceat(v[:, 0], bounds[:-1])
             factors = factors_without(self.data, self.settings, own)
-            if self.settings.pairs is not None:
+            if self.settings.kind is not None:
                 # The means of the others are -share, since those of all rows are 0.
                 left = np.where(factors > 0, weight - own, np.inf)[:, None]
                 share = np.add.reduceat(v * lost, bounds[:-1]) / left
@@ -233,7 +233,7 @@ def in_one_query(data: RankingData) -> RankingData:
     return replace(data, queries=queries, row_weights=weights, query_weights=None, group_of=None)
 
 
-def factors_without(data: RankingData, settings: PairSettings, weights: Vector) -> Vector:
+def factors_without(data: RankingData, settings: Pairs, weights: Vector) -> Vector:
     """Return the factor c of the remaining rows of a query, given the weights of those held out.
 
     It is 0 if no pair is left. The model is then constant.
@@ -244,10 +244,10 @@ def factors_without(data: RankingData, settings: PairSettings, weights: Vector) 
     return np.asarray(settings.scatter_factor(left) * data.query_weight_of_rows[0])
 
 
-def is_one_regression(data: RankingData, settings: PairSettings) -> bool:
+def is_one_regression(data: RankingData, settings: Pairs) -> bool:
     """Tell whether the rows form one `RowRegression`."""
     one = data.as_scope(settings).queries.n_filled == 1
-    return one and settings.kind in ("none", "kept")
+    return one and settings.compiled in ("none", "kept")
 
 
 def are_small(folds: Queries) -> bool:
@@ -256,7 +256,7 @@ def are_small(folds: Queries) -> bool:
 
 
 def folds_out(
-    data: RankingData, settings: PairSettings, ridge: RidgePath, folds: Queries, alphas: Vector
+    data: RankingData, settings: Pairs, ridge: RidgePath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector]:
     """Return the scores of rows by models without their fold, and what the fold holds.
 
@@ -272,7 +272,7 @@ def folds_out(
 
 
 def lists_out(
-    data: RankingData, settings: PairSettings, ridge: RidgePath, folds: Queries, alphas: Vector
+    data: RankingData, settings: Pairs, ridge: RidgePath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector]:
     """Return `folds_out` of whole queries, or of any pointwise rows where they only give weights.
 
@@ -283,7 +283,7 @@ def lists_out(
     if not ridge.is_dual:
         return _queries_out(data, settings, ridge.eigen, folds, alphas)
     labelled = without_features(data).as_scope(settings)
-    if settings.pairs is None and settings.weighting != "queries":  # queries only give weights
+    if settings.kind is None and settings.weighting != "queries":  # queries only give weights
         weights = data.v * data.query_weight_of_rows
         labelled = replace(labelled, queries=folds, row_weights=weights, query_weights=None)
     diagonal = _core.laplacian_diagonal(labelled.problem(settings))
@@ -312,7 +312,7 @@ def lists_out(
 
 
 def _queries_out(
-    data: RankingData, settings: PairSettings, eigen: EigenPath, folds: Queries, alphas: Vector
+    data: RankingData, settings: Pairs, eigen: EigenPath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector]:
     """Return `folds_out` of whole queries in the primal form."""
     if sides_of(data.feature_map) is not None and data.is_one_block:
@@ -320,7 +320,7 @@ def _queries_out(
         if found is not None:
             return found
     basis, made = eigen.basis, data
-    if settings.pairs is not None:  # offsets of maps cancel in differences
+    if settings.kind is not None:  # offsets of maps cancel in differences
         nodes, factors = linear_nodes(data.feature_map), factors_of(data.feature_map)
         if nodes is not None:
             made, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
@@ -332,7 +332,7 @@ def _queries_out(
         place = block.queries.index()
         first = np.empty(block.queries.n_queries, dtype=np.int64)
         first[place] = first_rows(block.queries)
-        pivots = X[first] if settings.pairs is not None else np.zeros((len(first), X.shape[1]))
+        pivots = X[first] if settings.kind is not None else np.zeros((len(first), X.shape[1]))
         differences = pivots.take(place, axis=0)
         np.subtract(X, differences, out=differences)
         with single_threaded_blas:
@@ -346,7 +346,7 @@ def _queries_out(
 
 
 def _crosses_out(
-    data: RankingData, settings: PairSettings, eigen: EigenPath, folds: Queries, alphas: Vector
+    data: RankingData, settings: Pairs, eigen: EigenPath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector] | None:
     """Return `folds_out` of products that are never made; None if left sides vary in queries."""
     order = np.arange(len(data.y)) if folds.order is None else folds.order
@@ -383,7 +383,7 @@ def first_rows(queries: Queries) -> Rows:
 def _by_band(
     data: RankingData,
     labelled: RankingData,
-    settings: PairSettings,
+    settings: Pairs,
     band: BandPath,
     folds: Queries,
     alphas: Vector,
@@ -424,7 +424,7 @@ def _by_band(
 
 def leave_query_out(
     data: RankingData,
-    settings: PairSettings,
+    settings: Pairs,
     ridge: RidgePath,
     alphas: Vector,
     statistics: Callable[[], Statistics],
@@ -438,7 +438,7 @@ def leave_query_out(
     Parameters
     ----------
     data : RankingData
-    settings : PairSettings
+    settings : Pairs
     ridge : RidgePath
         The decomposition of the statistics of all rows. Its feature scaling is kept.
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
@@ -467,7 +467,7 @@ def leave_query_out(
 
 def leave_row_out(
     data: RankingData,
-    settings: PairSettings,
+    settings: Pairs,
     ridge: RidgePath,
     alphas: Vector,
     statistics: Callable[[], Statistics],
@@ -481,12 +481,12 @@ def leave_row_out(
     of the other rows is subtracted as well.
     """
     rows, v = np.arange(len(data.y)), data.v
-    if settings.kind in ("none", "kept"):
+    if settings.compiled in ("none", "kept"):
         regression = RowRegression.of(data, settings, ridge)
         units = regression.units(rows, np.arange(len(rows) + 1))
         units = (own._replace(levels=0.0) for own in units)
         scores, _ = hold_out(regression.eigen, alphas, units, len(rows))
-        if settings.pairs is not None and data.offset is not None:
+        if settings.kind is not None and data.offset is not None:
             known = factors_without(data, settings, v) > 0
             others = v @ data.offset - v * data.offset
             scores -= np.divide(others, v.sum() - v, out=np.zeros(len(rows)), where=known)
@@ -514,7 +514,7 @@ def refits(
 
 def refit(
     data: RankingData,
-    settings: PairSettings,
+    settings: Pairs,
     factor: Vector | None,
     alphas: Vector,
     units: list[tuple[Rows, Rows]],
@@ -579,7 +579,7 @@ def models_without(
 
 
 def is_from_decomposition(
-    data: RankingData, settings: PairSettings, is_dual: bool, splits: Splits
+    data: RankingData, settings: Pairs, is_dual: bool, splits: Splits
 ) -> bool:
     """Tell whether `fold_scores` can take these splits.
 
@@ -592,7 +592,7 @@ def is_from_decomposition(
     fold = fold_of_rows(splits, len(data.y))
     if fold is None:
         return False
-    by_rows = settings.pairs is None and settings.weighting != "queries"
+    by_rows = settings.kind is None and settings.weighting != "queries"
     whole = fold == fold[first_rows(data.as_scope(settings).queries)]
     return by_rows or is_one_regression(data, settings) or bool(whole.all())
 
@@ -604,7 +604,7 @@ def folds_of(splits: Splits) -> Queries:
 
 
 def fold_scores(
-    data: RankingData, settings: PairSettings, ridge: RidgePath, splits: Splits, alphas: Vector
+    data: RankingData, settings: Pairs, ridge: RidgePath, splits: Splits, alphas: Vector
 ) -> list[Vector]:
     """Return the scores of every fold by the models of all other rows, (n_alphas, n_test_rows).
 

@@ -19,7 +19,7 @@ from pairgram._support.machine import thread_count
 from pairgram._support.row_warnings import warn_of_lost_digits, warn_of_narrow_columns
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.base import is_known, same_map
 from pairgram.solvers.constrained import Constraints
 from pairgram.solvers.ridge_path import (
@@ -71,7 +71,7 @@ class PairSums:
 
     Attributes
     ----------
-    settings : PairSettings
+    settings : Pairs
     feature_map : transformer or None
         Fitted, if there are rows.
     names : list of str, or None
@@ -104,7 +104,7 @@ class PairSums:
         The share of this that a subtraction must leave.
     """
 
-    settings: PairSettings
+    settings: Pairs
     feature_map: Any = None
     names: list[str] | None = None
     n_rows: int = 0
@@ -124,7 +124,7 @@ class PairSums:
     def of(
         cls,
         data: RankingData,
-        settings: PairSettings,
+        settings: Pairs,
         *,
         counts: bool = False,
         may_vanish: bool = False,
@@ -134,9 +134,7 @@ class PairSums:
         return empty.with_rows(data, counts=counts, may_vanish=may_vanish)
 
     @classmethod
-    def of_groups(
-        cls, data: RankingData, settings: PairSettings, *, counts: bool = False
-    ) -> PairSums:
+    def of_groups(cls, data: RankingData, settings: Pairs, *, counts: bool = False) -> PairSums:
         """Return the sums of checked rows, which are made group by group and keep their `parts`."""
         parts = [
             cls.of(part, settings, counts=counts, may_vanish=True)
@@ -147,7 +145,7 @@ class PairSums:
     @property
     def is_scatter(self) -> bool:
         """Whether the sums are, or will be, a scatter matrix."""
-        return self.settings.joins_all_rows and self.settings.kind == "kept"
+        return self.settings.joins_all_rows and self.settings.compiled == "kept"
 
     @property
     def factor(self) -> float:
@@ -169,7 +167,7 @@ class PairSums:
     @property
     def n_lists(self) -> int:
         """How many lists have lost their constants, if they are not one."""
-        one = self.settings.pairs is None or self.settings.joins_all_rows
+        one = self.settings.kind is None or self.settings.joins_all_rows
         return 0 if one else self.n_queries
 
     @property
@@ -182,7 +180,7 @@ class PairSums:
     def list_weight(self) -> float | None:
         """The total weight of every list if it is known that all have the same, or None."""
         settings = self.settings
-        of_rows = settings.pairs is None and settings.weighting == "pairs"
+        of_rows = settings.kind is None and settings.weighting == "pairs"
         if settings.weighting == "documents" or of_rows or self.n_queries == 0:
             return self.query_weight  # comparisons are of no list
         return self.factor if settings.joins_all_rows and self.mean is not None else None
@@ -352,7 +350,7 @@ class PairSums:
             data, n_queries = data.as_one_query(), 1
         settings, mean = self.settings, None
         if self.is_scatter:
-            settings = PairSettings("with_ties", "global", "documents", settings.target)
+            settings = Pairs(scope="global", weighting="documents", target=settings.target)
             mean = Mean(*mean_of(data, settings))
         query_weight: float | None = 1.0
         if data.query_weights is not None:
@@ -379,7 +377,7 @@ class PairSums:
         merged = added if self.sums is None else self + added
         with np.errstate(over="ignore", invalid="ignore"):
             diagonal = merged.factor * np.diag(merged.required())
-            if data.may_vanish or settings.kind == "omega" or not np.isfinite(diagonal).all():
+            if data.may_vanish or settings.compiled == "omega" or not np.isfinite(diagonal).all():
                 weight = merged.pair_weight if self.is_scatter else sums_weight
                 data.require_pair_weight(settings, weight)
         if not np.isfinite(diagonal).all():
@@ -389,7 +387,7 @@ class PairSums:
     def _with_comparisons(self, data: RankingData) -> PairSums:
         """Return the sums with those of comparisons, which are pairs too, but of no query."""
         differences = compared(data, data.features())
-        sums = PairSums.of(differences, PairSettings(None), counts=True)
+        sums = PairSums.of(differences, Pairs(None), counts=True)
         assert data.preferences is not None
         added = replace(
             sums,
@@ -416,7 +414,7 @@ class PairSums:
             )
         if self.settings.joins_all_rows and not self.is_scatter:
             raise ValueError(
-                f"cannot {verb} with scope='global' and pairs={self.settings.pairs!r}: the weight "
+                f"cannot {verb} with scope='global' and pairs={self.settings.kind!r}: the weight "
                 "of every label is needed first; pass all rows at once, or use pairs='with_ties'"
             )
         if verb == "subtract" and self.n_rows < other.n_rows:
@@ -449,7 +447,7 @@ class PairSums:
     def _minus(self, other: PairSums) -> PairSums:
         """Return the sums less others, whatever digits that leaves."""
         self.require_like(other, "subtract")
-        if self.settings.pairs is not None and self.n_queries < other.n_queries:
+        if self.settings.kind is not None and self.n_queries < other.n_queries:
             raise ValueError(f"cannot subtract {other.n_queries} queries from {self.n_queries}")
         before = self.required()
         sums, mean = before - other.required(), None
@@ -609,11 +607,11 @@ def _parted(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
     return Mean(weight, a.origin, rest), offset - rest, weight * b.weight / a.weight
 
 
-def _is_subtractable(data: RankingData, settings: PairSettings, test: Rows) -> bool:
+def _is_subtractable(data: RankingData, settings: Pairs, test: Rows) -> bool:
     """Tell whether the statistics of the test rows and of all others add up to those of all."""
-    if settings.pairs is None and settings.weighting != "queries":
+    if settings.kind is None and settings.weighting != "queries":
         return True
     if settings.joins_all_rows:
-        return settings.kind == "kept"
+        return settings.compiled == "kept"
     counts = np.bincount(data.queries.index()[test], minlength=data.queries.n_queries)
     return bool(((counts == 0) | (counts == data.queries.sizes)).all())

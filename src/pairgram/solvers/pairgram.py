@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from math import inf
 from numbers import Real
@@ -19,11 +19,11 @@ from pairgram._support.arrays import check_alphas, real_array, with_entries
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, naming_not_finite
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
-from pairgram._support.parameters import Scope, Target, Weighting, check, check_text
+from pairgram._support.parameters import check, check_text
 from pairgram.data.dataset import RankingData, names_of
 from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
-from pairgram.data.pairs import Pairs, PairSettings
+from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
@@ -48,15 +48,10 @@ class Pairgram:
 
     Parameters
     ----------
-    pairs : str, callable or None, default="with_ties"
-        Which pairs of rows count, and how much; see `RankRLS`.
-    scope : {"query", "global"}, default="query"
-        With "global", all rows of all updates form one query. Such statistics can be merged only if
-        ``pairs="with_ties"``. With ``pairs=None`` the scope has no effect.
-    weighting : {"pairs", "documents", "queries"}, default="pairs"
-        What has weight 1 in the objective; see `RankRLS`. Weights of rows are `sample_weight`.
-    target : {"label", "gain"}, default="label"
-        What is fitted: y, or its gain ``2^y − 1``.
+    pairs : Pairs, str, callable or None, default="with_ties"
+        Which pairs of rows count, and how much; see `Pairs`. With ``scope="global"``, all rows of
+        all updates form one query, and such statistics can be merged only if their kind is
+        "with_ties".
     feature_map : transformer or None, default=None
         A map such as `RandomNodes`. The statistics are those of the features that it makes; the
         features are not stored. A map that is not fitted yet is fitted to the first rows.
@@ -96,7 +91,7 @@ class Pairgram:
     ids : "check" or None
         Whether ids are still checked.
     settings : dataclass
-        `pairs`, `scope`, `weighting` and `target`, as they were given.
+        The `Pairs`.
     n_features : int
         The number of features, after the feature map.
     feature_names_in_ : list of str, or None
@@ -123,13 +118,13 @@ class Pairgram:
     is refused, because what was subtracted was never added.
 
     ``f * total`` for a number f ≥ 0 is ``f Σ_q H_qᵀ L_q H_q``, where H_q are the rows of [X, y] of
-    query q. Every query counts f times, whatever `pairs` and `weighting` are, as if its
+    query q. Every query counts f times, whatever the `pairs` are, as if its
     `query_weight` had been multiplied by f. With ``scope="global"`` there is one query, whose pairs
     join rows of all updates. The weight v of each of its rows is multiplied by f, and so the weight
     ``v_i v_j ω`` of a pair by the factors of both its rows. In ``f * a + b``, a pair of a row of a
     and a row of b thus has the factor f. The statistics themselves are then multiplied by f² if
-    `weighting` is "pairs", by f if it is "documents", and by 1 if it is "queries", which divides by
-    the weight of the query.
+    the weighting is "pairs", by f if it is "documents", and by 1 if it is "queries", which divides
+    by the weight of the query.
 
     Factors are not remembered. A query that was multiplied since it was added must be multiplied by
     the same factor before it is subtracted. ``0 * total`` has no query and no id, so its queries
@@ -166,17 +161,14 @@ class Pairgram:
     def __init__(
         self,
         *,
-        pairs: Pairs = "with_ties",
-        scope: Scope = "query",
-        weighting: Weighting = "pairs",
-        target: Target = "label",
+        pairs: PairsLike = "with_ties",
         feature_map: Transformer | None = None,
         missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
     ) -> None:
         if ids is not None:
             check_text("ids", ids, ("check",))
-        settings = PairSettings(pairs, scope, weighting, target)
+        settings = Pairs.of(pairs)
         own = copy.deepcopy(feature_map)  # its owner may fit it again
         self._total = PairSums(settings, own, fill=fixed_fill(missing))
         self._ids = QueryIds(None if ids is None else IdSet())
@@ -198,10 +190,7 @@ class Pairgram:
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        pairs: Pairs = "with_ties",
-        scope: Scope = "query",
-        weighting: Weighting = "pairs",
-        target: Target = "label",
+        pairs: PairsLike = "with_ties",
         feature_map: Transformer | None = None,
         missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
@@ -210,15 +199,7 @@ class Pairgram:
 
         The parameters are those of the class and of `update`.
         """
-        self = cls(
-            pairs=pairs,
-            scope=scope,
-            weighting=weighting,
-            target=target,
-            feature_map=feature_map,
-            missing=missing,
-            ids=ids,
-        )
+        self = cls(pairs=pairs, feature_map=feature_map, missing=missing, ids=ids)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         return self.update(X, y, qid=qid, **weights)
 
@@ -245,8 +226,7 @@ class Pairgram:
             Relevance labels, any real numbers. Only a table does without. `Clicks` are for
             statistics with ``pairs="clicks"``. Comparisons of rows,
             `Preferences`, are pairs like those of labels, each with its margin: they add to the
-            statistics of queries, with the default `pairs`, `scope`, `weighting` and `target`
-            alone.
+            statistics of queries, with the default `pairs` alone.
         qid : array-like of shape (n_rows,), any hashable type, or None
             Query ids; the rows may come in any order. Without `qid`, all rows are one query.
         sample_weight : array-like of shape (n_rows,) or float, finite and ≥ 0, or None
@@ -362,7 +342,7 @@ class Pairgram:
             self.settings.require_clicks()
         if table.layout.features and table.layout.label is None:
             raise ValueError("Pairgram needs labels: give scan the column, as label=")
-        if not (table.has_queries or self.settings.joins_all_rows or self.settings.pairs is None):
+        if not (table.has_queries or self.settings.joins_all_rows or self.settings.kind is None):
             raise ArgumentError(
                 None,
                 f"Pairgram compares rows within queries: {table.advice_on_ids}, or give the "
@@ -435,7 +415,7 @@ class Pairgram:
         return self._ids.of_rows(data.queries, self.n_queries)
 
     @property
-    def settings(self) -> PairSettings:
+    def settings(self) -> Pairs:
         """Which pairs count, with what weight, and what is fitted to them."""
         return self._total.settings
 
@@ -742,10 +722,8 @@ class Pairgram:
             "feature_names_in_": total.names,
             "ids": self.ids,
         }
-        settings = {
-            field.name: getattr(total.settings, field.name) for field in fields(PairSettings)
-        }
-        return pack("Pairgram", arrays, {**settings, "feature_map": map_settings, "state": state})
+        settings = {"pairs": total.settings.in_file(), "feature_map": map_settings, "state": state}
+        return pack("Pairgram", arrays, settings)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -787,7 +765,7 @@ class Pairgram:
         if "mean" in arrays:
             mean = Mean(state["_weight"], arrays["origin"], arrays["mean"])
         total = PairSums(
-            PairSettings(**settings),
+            Pairs(**settings["pairs"]),
             feature_map,
             state["feature_names_in_"],
             state["n_rows"],

@@ -18,7 +18,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import (
     LARGEST_PAIR_WEIGHT,
     SMALLEST_PAIR_WEIGHT,
-    PairSettings,
+    Pairs,
     no_pairs,
     no_training_pairs,
 )
@@ -99,8 +99,8 @@ class LevelPairs:
 
     Attributes
     ----------
-    settings : PairSettings
-    within : PairSettings
+    settings : Pairs
+    within : Pairs
         The settings by which rows of one label are compared with their mean.
     levels : ndarray of shape (n_levels,), ascending
     degrees : ndarray of shape (n_levels,)
@@ -111,15 +111,15 @@ class LevelPairs:
         What the weighting multiplies sums by.
     """
 
-    settings: PairSettings
-    within: PairSettings
+    settings: Pairs
+    within: Pairs
     levels: Vector
     degrees: Vector
     pair_weights: Vector
     factor: float
 
     @classmethod
-    def of(cls, settings: PairSettings, survey: Survey) -> LevelPairs | None:
+    def of(cls, settings: Pairs, survey: Survey) -> LevelPairs | None:
         """Return the pairs of a table, or None if their statistics need no weights of labels.
 
         Raises
@@ -127,13 +127,13 @@ class LevelPairs:
         ValueError
             If the table has too many labels, or if ω is not as it must be.
         """
-        if not settings.joins_all_rows or settings.kind == "kept":
+        if not settings.joins_all_rows or settings.compiled == "kept":
             return None
         levels, weights = survey.levels, survey.level_weights
         if levels is None or weights is None:
             raise ArgumentError(
                 None,
-                f"{{pairs={settings.pairs!r}}} with {{scope='global'}} takes at most "
+                f"{{pairs={settings.kind!r}}} with {{scope='global'}} takes at most "
                 f"{MOST_LEVELS:,} distinct labels in a table, got more: the weight of every label "
                 "is needed first. Give {pairs='with_ties'}, which takes any labels",
             )
@@ -143,7 +143,7 @@ class LevelPairs:
             degrees, pair_weights = omega @ weights, weights[:, None] * omega * weights
             total, both = np.asarray(weights.sum()), np.asarray(pair_weights.sum())
         factor = float(settings.factor(total, both))
-        within = PairSettings("with_ties", "query", "documents", settings.target)
+        within = Pairs(weighting="documents", target=settings.target)
         return cls(settings, within, levels, degrees, pair_weights, factor)
 
     @property
@@ -242,7 +242,7 @@ class Totals(NamedTuple):
     n_with_pairs: int
 
     @classmethod
-    def of(cls, data: RankingData, settings: PairSettings, counts: bool) -> Totals:
+    def of(cls, data: RankingData, settings: Pairs, counts: bool) -> Totals:
         """Return the statistics of some rows."""
         gram = replace(PairSums.of(data, settings, counts=counts), feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
@@ -258,11 +258,11 @@ class Totals(NamedTuple):
             self.n_with_pairs + other.n_with_pairs,
         )
 
-    def has_pairs(self, settings: PairSettings) -> bool:
+    def has_pairs(self, settings: Pairs) -> bool:
         """Tell whether any pair counts."""
         return self.n_with_pairs > (1 if settings.joins_all_rows else 0)
 
-    def with_pairs(self, settings: PairSettings) -> PairSums:
+    def with_pairs(self, settings: Pairs) -> PairSums:
         """Return the statistics; it is a ValueError if no pair counts, or if weights overflow."""
         if not self.has_pairs(settings):
             raise no_pairs(settings, self.gram.n_rows)
@@ -276,7 +276,7 @@ class Totals(NamedTuple):
         return self.gram
 
 
-Key = tuple[int, PairSettings, int]  # the number of the reader, the settings, the fold
+Key = tuple[int, Pairs, int]  # the number of the reader, the settings, the fold
 # The same by the number of the settings, because an ω that was sent elsewhere is another object.
 Found = dict[tuple[int, int, int], Totals | LevelSums]
 
@@ -284,7 +284,7 @@ Found = dict[tuple[int, int, int], Totals | LevelSums]
 def statistics_of(
     table: Table,
     readers: Sequence[BlockReader],
-    settings: Sequence[PairSettings],
+    settings: Sequence[Pairs],
     counts: bool,
     folds: Folds | None,
 ) -> dict[Key, Totals]:
@@ -316,7 +316,7 @@ def statistics_of(
 
 def _statistics(
     readers: tuple[BlockReader, ...],
-    settings: tuple[PairSettings, ...],
+    settings: tuple[Pairs, ...],
     levels: tuple[LevelPairs | None, ...],
     counts: bool,
     folds: Folds | None,
@@ -335,7 +335,7 @@ def _statistics(
 
 def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
     """Warn if pairs of a table are all tied, as `LinearRanker` does for arrays."""
-    if any(key[1].kind != "kept" for key in totals):
+    if any(key[1].compiled != "kept" for key in totals):
         return
     if any(key[1].joins_all_rows for key in totals):
         weights = table.survey().level_weights  # None stands for many labels
@@ -369,7 +369,7 @@ class SolvedPath(NamedTuple):
 def solve_path(
     parts: dict[int, Totals],
     coordinates: Coordinates,
-    settings: PairSettings,
+    settings: Pairs,
     scale: bool,
     given: Vector | None,
     judge: TableJudge,
@@ -413,7 +413,7 @@ def solve_path(
 
 
 def _left_out_scores(
-    settings: PairSettings, ridge: RidgePath, ties: PathTies, judge: Judge, _: int
+    settings: Pairs, ridge: RidgePath, ties: PathTies, judge: Judge, _: int
 ) -> Vector:
     """Return the scores of the rows of a judge by models without their queries."""
     data = judge.data
@@ -427,7 +427,7 @@ def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: in
     return ties.join(scores, judge.data.queries)
 
 
-def _rests(parts: dict[int, Totals], folds: Folds, settings: PairSettings) -> list[PairSums]:
+def _rests(parts: dict[int, Totals], folds: Folds, settings: Pairs) -> list[PairSums]:
     """Return the statistics of the folds that train the model of every fold that is held out."""
     before: list[Totals | None] = [None]
     for fold in range(folds.n):
@@ -456,13 +456,13 @@ def _sum_of(parts: dict[int, Totals]) -> Totals:
     return reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
 
 
-def refuse_folds(settings: Sequence[PairSettings]) -> None:
+def refuse_folds(settings: Sequence[Pairs]) -> None:
     """Raise a ValueError if pairs of a table cannot be held out in folds."""
     for one in settings:
-        if one.joins_all_rows and one.kind != "kept":
+        if one.joins_all_rows and one.compiled != "kept":
             raise ArgumentError(
                 "cv",
-                f": {{pairs={one.pairs!r}}} with {{scope='global'}} cannot be held out of a table "
+                f": {{pairs={one.kind!r}}} with {{scope='global'}} cannot be held out of a table "
                 "in folds, because the weight of every label is that of all rows: give "
                 "{validation=} another table, or {pairs='with_ties'}",
             )

@@ -16,7 +16,7 @@ from pairgram._support.machine import thread_count
 from pairgram._support.rates import seconds_of
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
@@ -104,9 +104,7 @@ class PathTies:
     least_ratio: float = 0.0
 
     @classmethod
-    def of(
-        cls, data: RankingData, settings: PairSettings, ridge: RidgePath, alphas: Vector
-    ) -> PathTies:
+    def of(cls, data: RankingData, settings: Pairs, ridge: RidgePath, alphas: Vector) -> PathTies:
         """Choose the ridges at which rows of `data` are held out, given the requested ones."""
         return cls.at(ridge, alphas, spread_of(data, settings), ridge.rounding(data.dtype))
 
@@ -170,10 +168,10 @@ class PathTies:
         return scores[self.n_added :]
 
 
-def spread_of(data: RankingData, settings: PairSettings) -> float:
+def spread_of(data: RankingData, settings: Pairs) -> float:
     """Return the value of `PathTies.spread`."""
     targets = data.target(settings)
-    if settings.pairs is None:
+    if settings.kind is None:
         return float(np.abs(targets).max(initial=0.0))
     queries = data.as_scope(settings).queries
     filled = queries.sizes > 0
@@ -188,7 +186,7 @@ TWO_GROUPS = "leave-group-out needs two groups with pairs, one to fit to and one
 INSTEAD = "; give cv a splitter, or fit a validation set"
 
 
-def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
+def require_leave_query_out(data: RankingData, settings: Pairs) -> None:
     """Raise the ValueError of `leave_query_out`; only the labels are looked at."""
     joins = settings.joins_all_rows
     if joins and data.group_of is None:
@@ -201,14 +199,14 @@ def require_leave_query_out(data: RankingData, settings: PairSettings) -> None:
         raise ValueError(TWO_QUERIES + INSTEAD)
 
 
-def flops_of_refits(n_rows: int, n_features: int, settings: PairSettings, n_refits: int) -> float:
+def flops_of_refits(n_rows: int, n_features: int, settings: Pairs, n_refits: int) -> float:
     """Return the approximate number of flops of fitting a model `n_refits` times."""
     # With pairs with ties all rows are read only once, since held-out rows are subtracted.
-    rows_read = n_rows if settings.kind == "kept" else n_refits * n_rows
+    rows_read = n_rows if settings.compiled == "kept" else n_refits * n_rows
     return float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features) if n_refits else 0.0
 
 
-def refuse_long_refits(data: RankingData, settings: PairSettings, n_refits: int, what: str) -> None:
+def refuse_long_refits(data: RankingData, settings: Pairs, n_refits: int, what: str) -> None:
     """Raise a ValueError if refits would take more than `Limits.refit_flops`."""
     n_rows, n_features = len(data.y), data.n_features
     flops = flops_of_refits(n_rows, n_features, settings, n_refits)
@@ -240,7 +238,7 @@ class HoldOut(PathJudge):
         """Return the same with another feature map of the rows, which the validation set shares."""
         return replace(self, judge=self.judge.of(data))
 
-    def require(self, settings: PairSettings, n_alphas: int) -> float:
+    def require(self, settings: Pairs, n_alphas: int) -> float:
         """Raise the ValueErrors of `judge_path`; nothing takes more than `costs` tells."""
         if self.judge.splits is not None:
             for number, (train, _) in enumerate(self.judge.splits):
@@ -249,14 +247,14 @@ class HoldOut(PathJudge):
             require_leave_query_out(self.data, settings)
         return 0.0
 
-    def n_matrices(self, settings: PairSettings) -> int:
+    def n_matrices(self, settings: Pairs) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
-        if settings.kind not in ("none", "kept") or self.judge.validation is not None:
+        if settings.compiled not in ("none", "kept") or self.judge.validation is not None:
             return 0
         rows_of_one = self.judge.splits is not None and self.data.is_single_query
         return int(_of_all_rows(settings) or rows_of_one)
 
-    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+    def needs_basis(self, settings: Pairs, is_dual: bool) -> bool:
         """Tell whether `judge_path` will need eigenvectors."""
         if self.judge.validation is not None:
             return False
@@ -266,12 +264,12 @@ class HoldOut(PathJudge):
                 return False
             return is_one_regression(data, settings) or not are_small(folds_of(splits))
         if data.is_single_query:
-            return settings.kind in ("none", "kept")
+            return settings.compiled in ("none", "kept")
         if settings.joins_all_rows:
             return is_dual and _of_all_rows(settings)
         return not (is_dual and are_small(data.held_together))
 
-    def refits(self, settings: PairSettings, ridge: RidgePath) -> Splits | None:
+    def refits(self, settings: Pairs, ridge: RidgePath) -> Splits | None:
         """Return the splits that need one fit each; None if there are none."""
         splits = self.judge.splits
         if splits is None or is_from_decomposition(self.data, settings, ridge.is_dual, splits):
@@ -279,7 +277,7 @@ class HoldOut(PathJudge):
         return splits
 
     def judge_constrained(
-        self, coordinates: Coordinates, settings: PairSettings, scale: bool, given: Vector | None
+        self, coordinates: Coordinates, settings: Pairs, scale: bool, given: Vector | None
     ) -> Solved:
         """Judge the ridges of models under constraints: the model of every split is solved anew.
 
@@ -300,7 +298,7 @@ class HoldOut(PathJudge):
         return alphas, solved, judge.judge(judge.shared(scores))
 
     def judge_steps(
-        self, coordinates: Coordinates, settings: PairSettings, scale: bool, given: Vector | None
+        self, coordinates: Coordinates, settings: Pairs, scale: bool, given: Vector | None
     ) -> Solved | None:
         """Judge the ridges of wide sparse rows: all rows and the splits are solved together.
 
@@ -456,7 +454,7 @@ class LeavePairOut(PathJudge):
         """Return the same with another feature map."""
         return replace(self, data=replace(data, y=self.data.y))
 
-    def require(self, settings: PairSettings, n_alphas: int) -> float:
+    def require(self, settings: Pairs, n_alphas: int) -> float:
         """Raise a ValueError if there are several queries, or if the work would take too long.
 
         Otherwise return the seconds that `judge_path` is expected to take.
@@ -469,7 +467,7 @@ class LeavePairOut(PathJudge):
                 f"scope='global', got {n_queries} queries"
             )
         if self._is_refitted(settings):
-            what = f"cv={LEAVE_PAIR_OUT!r} with pairs={settings.pairs!r}"
+            what = f"cv={LEAVE_PAIR_OUT!r} with pairs={settings.kind!r}"
             _, sizes = np.unique(data.y[data.v > 0], return_counts=True)
             n_pairs = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2
             refuse_long_refits(data, settings, n_pairs, what)
@@ -486,11 +484,11 @@ class LeavePairOut(PathJudge):
             )
         return seconds_of({"pair out": n_solved, "gram": flops / 2})
 
-    def n_matrices(self, settings: PairSettings) -> int:
+    def n_matrices(self, settings: Pairs) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
         return 0 if self._is_refitted(settings) else 2
 
-    def needs_basis(self, settings: PairSettings, is_dual: bool) -> bool:
+    def needs_basis(self, settings: Pairs, is_dual: bool) -> bool:
         """Tell whether `judge_path` will need eigenvectors."""
         return not self._is_refitted(settings)
 
@@ -518,11 +516,11 @@ class LeavePairOut(PathJudge):
             total += weight.sum()
         return Judged(right / (total or np.nan), np.full(len(right), np.nan))
 
-    def _is_refitted(self, settings: PairSettings) -> bool:
+    def _is_refitted(self, settings: Pairs) -> bool:
         # If a query has weight 1 in all, leaving rows out gives its other rows more weight.
-        if settings.kind == "none":
+        if settings.compiled == "none":
             return settings.weighting == "queries" and self.data.queries.n_filled > 1
-        return settings.kind != "kept"
+        return settings.compiled != "kept"
 
     @property
     def _weights(self) -> Vector:
@@ -579,7 +577,7 @@ def _without_both(regression: RowRegression, z: Vector, i: Rows, alphas: Vector)
     data, eigen = regression.data, regression.eigen
     v, y = data.v[i[0]], data.target(regression.settings) - regression.mean_y
     factor = factors_without(data, regression.settings, np.array([2 * v]))[0]
-    both = (regression.settings.pairs is not None) / data.v.sum()
+    both = (regression.settings.kind is not None) / data.v.sum()
     out = np.zeros((len(alphas), len(i), len(z)))  # 0 where no pair is left to fit to
     scaled = np.empty_like(z)
     for found, alpha in zip(out, alphas if factor > 0 else (), strict=False):
@@ -595,7 +593,7 @@ def _without_both(regression: RowRegression, z: Vector, i: Rows, alphas: Vector)
     return out
 
 
-def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form: str) -> bool:
+def is_cheap(data: RankingData, settings: Pairs, n_dimensions: int, form: str) -> bool:
     """Tell whether leaving out every query, or every row of one query, is exact and cheap.
 
     It is if the identities of least squares hold, or if all refits together take at most
@@ -603,7 +601,7 @@ def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form:
     """
     n_rows = len(data.y)
     if data.is_single_query:
-        exact, n_refits = settings.kind in ("none", "kept"), n_rows
+        exact, n_refits = settings.compiled in ("none", "kept"), n_rows
     else:
         exact = not settings.joins_all_rows or (form == "dual" and _of_all_rows(settings))
         n_refits = data.held_together.n_queries
@@ -613,6 +611,6 @@ def is_cheap(data: RankingData, settings: PairSettings, n_dimensions: int, form:
     return flops <= limits.now.refit_flops
 
 
-def _of_all_rows(settings: PairSettings) -> bool:
+def _of_all_rows(settings: Pairs) -> bool:
     """Tell whether the pairs with ties of all rows are one regression on rows."""
-    return settings.joins_all_rows and settings.kind == "kept"
+    return settings.joins_all_rows and settings.compiled == "kept"

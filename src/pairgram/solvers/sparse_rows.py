@@ -10,7 +10,7 @@ import pairgram._core as _core
 from pairgram._support.checks import Flags, Rows, Vector, require_finite
 from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 
 
 class SparseRows:
@@ -24,10 +24,10 @@ class SparseRows:
     ----------
     systems : sequence of RankingData
         The same rows, with the row weights of each system.
-    settings : PairSettings
+    settings : Pairs
     """
 
-    def __init__(self, systems: Sequence[RankingData], settings: PairSettings) -> None:
+    def __init__(self, systems: Sequence[RankingData], settings: Pairs) -> None:
         X = systems[0].stored
         require_finite(X, "X")
         self._systems, self._settings = systems, settings

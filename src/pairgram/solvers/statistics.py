@@ -16,7 +16,7 @@ from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import AnyArray, Flags, Rows, Vector, not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
 
@@ -59,7 +59,7 @@ class SparseGram:
     def of(
         cls,
         data: RankingData,
-        settings: PairSettings,
+        settings: Pairs,
         *,
         targets: Vector | None = None,
     ) -> SparseGram:
@@ -68,10 +68,10 @@ class SparseGram:
         if targets is not None:
             rows = scipy.sparse.hstack([rows, targets], format="csr")
         v, query, n_queries = data.v, data.queries.index(), data.queries.n_queries
-        if settings.pairs is not None:
+        if settings.kind is not None:
             rows = less_shared(rows, query, v, heavy=True)
         total: AnyArray = np.bincount(query, v, minlength=n_queries)  # V of every query
-        if settings.kind in ("none", "kept"):
+        if settings.compiled in ("none", "kept"):
             level, level_query = query, np.arange(n_queries)
         else:
             labels, label = np.unique(data.y, return_inverse=True)
@@ -81,11 +81,11 @@ class SparseGram:
 
         omega = None
         degree: AnyArray
-        if settings.kind == "none":
+        if settings.compiled == "none":
             degree = np.ones(len(level_query))
-        elif settings.kind == "kept":
+        elif settings.compiled == "kept":
             degree = total[level_query]
-        elif settings.kind == "dropped":
+        elif settings.compiled == "dropped":
             # Nothing is subtracted from what outweighs it: the others of the heaviest level of a
             # query are added.
             heaviest = np.zeros(len(level_query), dtype=bool)
@@ -102,10 +102,10 @@ class SparseGram:
 
         weighted = _scaled(rows, np.sqrt(v * (factor[level_query] * degree)[level]))
         products = [(1, weighted, weighted)]
-        if settings.kind == "kept":
+        if settings.compiled == "kept":
             sums = _scaled(_sum_rows(rows, v, query, n_queries), np.sqrt(factor))
             products.append((-1, sums, sums))
-        if settings.kind == "dropped":
+        if settings.compiled == "dropped":
             sums = _sum_rows(rows, v, level, len(level_query))
             sums = _scaled(sums, np.sqrt(factor[level_query]))
             at = scipy.sparse.csr_array(
@@ -170,7 +170,7 @@ def require_gram(n_features: int, n_matrices: int, advice: str = NO_GRAM) -> Non
 
 def sparse_gram(
     data: RankingData,
-    settings: PairSettings,
+    settings: Pairs,
     *,
     constant: bool = False,
     varying: Rows | None = None,
@@ -189,7 +189,7 @@ def sparse_gram(
     with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
         if varying is not None:
-            count_varying(data, settings.pairs is None, factors.has_weight, varying)
+            count_varying(data, settings.kind is None, factors.has_weight, varying)
         return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
 
 
@@ -220,7 +220,7 @@ def _sum_rows(rows: Matrix, v: Vector, group: Rows, n_groups: int) -> Any:
 def _omega_blocks(
     level_query: Rows,
     level_label: Rows,
-    settings: PairSettings,
+    settings: Pairs,
     y: Vector,
 ) -> Any:
     """Return ω between the levels of every query: block-diagonal CSR with Σ levels² entries."""
@@ -245,7 +245,7 @@ SMALLEST_SQUARES = 1e-297
 
 def sums_of(
     data: RankingData,
-    settings: PairSettings,
+    settings: Pairs,
     *,
     varying: Rows | None = None,
     may_vanish: bool = False,
@@ -268,7 +268,7 @@ def sums_of(
     return sums, pair_weight
 
 
-def _refuse_vanished(data: RankingData, settings: PairSettings, squares: Vector) -> None:
+def _refuse_vanished(data: RankingData, settings: Pairs, squares: Vector) -> None:
     """Raise a ValueError if features vary, but their squared differences are too small."""
     makes_nodes = node_map_of(data.feature_map, data.X.dtype) is not None
     if makes_nodes and not squares.any() and factors_of(data.feature_map) is None:
@@ -287,14 +287,14 @@ def _refuse_vanished(data: RankingData, settings: PairSettings, squares: Vector)
 
 
 def _sums_of(
-    data: RankingData, settings: PairSettings, constant: bool, varying: Rows | None
+    data: RankingData, settings: Pairs, constant: bool, varying: Rows | None
 ) -> tuple[Vector, float]:
     if varying is not None:
         varying[:] = 0
     nodes = None if data.feature_map is None else linear_nodes(data.feature_map)
     if nodes is not None and nodes.acts_on_sums():
         # The offsets of the nodes cancel in differences within pairs.
-        offsets, inputs = settings.pairs is None, replace(data, feature_map=nodes.before)
+        offsets, inputs = settings.kind is None, replace(data, feature_map=nodes.before)
         of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
         sums, pair_weight = _sums_of(inputs, settings, offsets, of_inputs)
         if varying is not None and of_inputs is not None:  # nodes are sums of the inputs
@@ -302,7 +302,7 @@ def _sums_of(
             varying[:] = has_values if offsets else of_inputs[-1]
         return _apply(nodes, sums, offsets), pair_weight
     factors = None
-    if settings.pairs is not None and data.feature_map is not None:
+    if settings.kind is not None and data.feature_map is not None:
         factors = factors_of(data.feature_map)
     if factors is not None:
         inputs = replace(data, feature_map=None)
@@ -387,7 +387,7 @@ def clear_noise(sums: Vector, size: Vector, share: float = NOISE) -> None:
     sums[:, noise] = 0.0
 
 
-def mean_of(data: RankingData, settings: PairSettings) -> tuple[float, Vector, Vector]:
+def mean_of(data: RankingData, settings: Pairs) -> tuple[float, Vector, Vector]:
     """Return (total weight, first row, weighted mean of the rows minus the first row) of [X, y]."""
     v, y = data.v, data.target(settings)
     total = float(v.sum())
@@ -408,17 +408,17 @@ def mean_of(data: RankingData, settings: PairSettings) -> tuple[float, Vector, V
     return total, origin, mean
 
 
-def degrees_of(data: RankingData, settings: PairSettings) -> float:
+def degrees_of(data: RankingData, settings: Pairs) -> float:
     """Return how many rows count, less one for each list; of all rows together, none less."""
     index, n_queries = data.queries.index(), data.queries.n_queries
     counted = np.bincount(index, data.v > 0, minlength=n_queries)
     if data.query_weights is not None:
         counted = counted * (data.query_weights > 0)
-    less = settings.pairs is not None and not settings.joins_all_rows
+    less = settings.kind is not None and not settings.joins_all_rows
     return float(np.maximum(counted - less, 0).sum())
 
 
-def degrees_of_labels(data: RankingData, settings: PairSettings) -> tuple[int, float | None, float]:
+def degrees_of_labels(data: RankingData, settings: Pairs) -> tuple[int, float | None, float]:
     """Return Σ rank(L_q), the total weight of every list, None if these differ, and their mean."""
     index, n_queries = data.queries.index(), data.queries.n_queries
     total: AnyArray = np.bincount(index, data.v, minlength=n_queries)
@@ -426,7 +426,7 @@ def degrees_of_labels(data: RankingData, settings: PairSettings) -> tuple[int, f
     factor = settings.factor(total, total**2)
     if data.query_weights is not None:
         factor = factor * data.query_weights
-    if settings.pairs is not None:
+    if settings.kind is not None:
         counted = np.maximum(counted - 1, 0)
         factor = factor * total
     known = (counted > 0) & (factor > 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,10 +17,10 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import Loss, PairsName, Weighting, check_parameters
+from pairgram._support.parameters import Loss, check_parameters
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
-from pairgram.data.pairs import PairSettings, no_training_pairs
+from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.features.inputs import parts_of
 from pairgram.solvers.group_fits import RowSets, Searched, Solved, as_compiled
 from pairgram.solvers.pair_sums import PairSums
@@ -98,9 +98,6 @@ GRAM_COPIES = 6
 class SolverSettings:
     """The checked parameters that RankSVM and RankSVMCV share.
 
-    `pair_settings` are those of least squares that have the same pairs: those of `of_clicks`, or of
-    different labels.
-
     Raises
     ------
     ValueError
@@ -108,16 +105,11 @@ class SolverSettings:
     """
 
     loss: Loss
-    weighting: Weighting
+    pairs: Pairs
     tol: float
     max_iter: int
-    of_clicks: bool = False
-    pair_settings: PairSettings = field(init=False)
 
     def __post_init__(self) -> None:
-        name: PairsName = "clicks" if self.of_clicks else "without_ties"
-        pairs = PairSettings(name, weighting=self.weighting)
-        object.__setattr__(self, "pair_settings", pairs)
         check_parameters(self, "loss", "tol", "max_iter")
 
     @property
@@ -190,7 +182,10 @@ class Training:
             If no preference pair counts, or if a feature is not finite.
         """
         # Only the order of labels counts, so places take the place of those whose squares overflow.
-        large = np.abs(given.labels).max(initial=0.0) > LARGEST_LABEL and not settings.of_clicks
+        large = (
+            np.abs(given.labels).max(initial=0.0) > LARGEST_LABEL
+            and not settings.pairs.is_of_clicks
+        )
         data = given.through(_in_places) if large else given
         counts = data.reduce(Task(partial(_counted, settings, False), _Counts.join, False))
         n_rows, n_features, pattern = given.n_rows, given.pattern.n_features, given.pattern
@@ -247,7 +242,7 @@ class Training:
         if sample is None:
             return None
         stored = in_single(sample)
-        empty = PairSums(settings.pair_settings)
+        empty = PairSums(settings.pairs)
         curvature = empty.with_rows(replace(stored, offset=None)).G
         del stored
         constant = np.empty(0, np.int64)
@@ -392,7 +387,7 @@ def _as_compiled(
     """Return the problem, the offsets and rows, and further arguments of compiled code."""
     data, told = sets.data, None
     if _has_gram(data.n_features) and data.n_features < limits.now.sampled_features:
-        told = as_compiled(sets, settings.pair_settings)
+        told = as_compiled(sets, settings.pairs)
     if told is None:
         return None
     problem, _, blocks, node_map = told
@@ -509,17 +504,17 @@ def _counted(settings: SolverSettings, reads_features: bool, data: RankingData) 
     if data.feature_map is None and (reads_features or scipy.sparse.issparse(data.X)):
         constant = np.zeros(data.X.shape[1], dtype=bool)
         constant[_constant_columns(data, weights > 0)] = True
-    exist = weigh or bool(data.has_pairs(settings.pair_settings).any())
+    exist = weigh or bool(data.has_pairs(settings.pairs).any())
     return _Counts(bool(np.isfinite(weights).all()), weigh, exist, constant)
 
 
 def _gram(settings: SolverSettings, features: Features) -> PairSums:
     """Return the Gram matrix of the pairs of some queries: it does not depend on what is fitted."""
-    data, pairs = replace(features.data, offset=None), settings.pair_settings
+    data, pairs = replace(features.data, offset=None), settings.pairs
     if data.preferences is not None:
-        data, pairs = compared(data, data.features()), PairSettings(None)
+        data, pairs = compared(data, data.features()), Pairs(None)
     total = PairSums(pairs).with_rows(data)
-    if pairs.pairs is None:  # their weight is that of both orders, as of other pairs
+    if pairs.kind is None:  # their weight is that of both orders, as of other pairs
         total = replace(total, sums_weight=2 * total.sums_weight)
     return total if data.feature_map is None else replace(total, feature_map=None)
 
@@ -584,7 +579,7 @@ def pair_operator(
     if data.preferences is not None:
         found: _core.ComparisonLoss = data.preferences.loss(len(data.y), settings.loss)
         return found
-    problem = data.problem(settings.pair_settings)
+    problem = data.problem(settings.pairs)
     return _core.PairOperator(problem, loss=settings.loss)
 
 

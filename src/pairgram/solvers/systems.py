@@ -14,7 +14,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Flags, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import PairSettings
+from pairgram.data.pairs import Pairs
 from pairgram.features.base import sides_of
 from pairgram.solvers.cross_rows import CrossRows, Kronecker
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
@@ -58,7 +58,7 @@ class Systems:
     systems : sequence of RankingData
         The same rows and targets, with the row weights of each system: CSR rows without a feature
         map, rows with a map to products, or the same comparisons of CSR items.
-    settings : PairSettings
+    settings : Pairs
     most_products : float, default=infinity
         `solve` gives up once so many vectors were multiplied.
 
@@ -87,7 +87,7 @@ class Systems:
     """
 
     def __init__(
-        self, systems: Sequence[RankingData], settings: PairSettings, most_products: float = inf
+        self, systems: Sequence[RankingData], settings: Pairs, most_products: float = inf
     ) -> None:
         self.n_products, self._most_products = 0, most_products
         self._systems = [one.as_scope(settings) for one in systems]

@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from axes import every
 from pairgram import QueryKFold, RankRLSCV, kernel_matrix
-from parts.data import PairSettings
+from parts.data import Pairs
 from parts.solvers import DualGram, fold_scores, is_from_decomposition, split_scores
 from parts.support import on_threads
 from problems import Problem, problems
@@ -33,7 +33,7 @@ def one_query(rng, n, weights):
 def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, kernel):
     problem = one_query(np.random.default_rng(seed), n, weights)
     K = kernel_matrix(problem.X, kernel=kernel)
-    settings = PairSettings(pairs, weighting=weighting, target=target)
+    settings = Pairs(pairs, weighting=weighting, target=target)
     data, rows = data_of(problem, K), np.arange(n)
     splits = list(KFold(4, shuffle=True, random_state=seed % 7).split(rows))
     v = np.ones(n) if problem.v is None else problem.v
@@ -61,7 +61,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
     kernel=st.sampled_from(["linear", "rbf"]),
 )
 def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
-    K, settings = kernel_matrix(problem.X, kernel=kernel), PairSettings(pairs, weighting=weighting)
+    K, settings = kernel_matrix(problem.X, kernel=kernel), Pairs(pairs, weighting=weighting)
     data, rows = data_of(problem, K), np.arange(len(problem.y))
     total = DualGram(data, settings)
     tests = [rows[problem.query % 3 == k] for k in range(3)]
@@ -86,7 +86,7 @@ def test_pointwise_folds_may_cut_queries(weighting):
         np.arange(30) % 4,
         rng.choice([0.5, 2.0], 4)[np.arange(30) % 4],
     )
-    K, settings = kernel_matrix(problem.X), PairSettings(None, weighting=weighting)
+    K, settings = kernel_matrix(problem.X), Pairs(None, weighting=weighting)
     data = data_of(problem, K)
     total = DualGram(data, settings)
     splits = list(KFold(3).split(problem.y))
@@ -110,16 +110,16 @@ def test_what_is_refitted():
     def taken(settings, splits):
         return is_from_decomposition(data, settings, True, splits)
 
-    assert not is_from_decomposition(data, PairSettings("with_ties"), False, whole)
-    assert taken(PairSettings("without_ties"), whole)
-    assert not taken(PairSettings("without_ties"), cut)
-    assert not taken(PairSettings(None, weighting="queries"), cut)
-    assert taken(PairSettings("with_ties", "global"), cut)
-    assert not taken(PairSettings("without_ties", "global"), cut)
-    assert not taken(PairSettings(None), list(ShuffleSplit(2, random_state=0).split(rows)))
-    assert not taken(PairSettings(None), whole[:1])
-    assert not taken(PairSettings(None), [(train[1:], test) for train, test in whole])
-    assert not taken(PairSettings(None), [(rows[:-12] * 0, rows[12:]), (rows[12:], rows[:12])])
+    assert not is_from_decomposition(data, Pairs("with_ties"), False, whole)
+    assert taken(Pairs("without_ties"), whole)
+    assert not taken(Pairs("without_ties"), cut)
+    assert not taken(Pairs(None, weighting="queries"), cut)
+    assert taken(Pairs("with_ties", scope="global"), cut)
+    assert not taken(Pairs("without_ties", scope="global"), cut)
+    assert not taken(Pairs(None), list(ShuffleSplit(2, random_state=0).split(rows)))
+    assert not taken(Pairs(None), whole[:1])
+    assert not taken(Pairs(None), [(train[1:], test) for train, test in whole])
+    assert not taken(Pairs(None), [(rows[:-12] * 0, rows[12:]), (rows[12:], rows[:12])])
 
 
 @pytest.mark.parametrize("scope", ["query", "global"])
@@ -128,7 +128,11 @@ def test_the_search_scores_folds(scope):
     qid = None if scope == "query" else np.arange(40) // 10
     K = kernel_matrix(problem.X)
     model = RankRLSCV(
-        [10.0, 0.1], kernel="precomputed", scope=scope, cv=4, scoring="pairwise_squared_error"
+        [10.0, 0.1],
+        kernel="precomputed",
+        pairs=Pairs(scope=scope),
+        cv=4,
+        scoring="pairwise_squared_error",
     )
     model.fit(K, problem.y, qid=qid)
     splits = (
@@ -136,7 +140,7 @@ def test_the_search_scores_folds(scope):
         if qid is None
         else list(QueryKFold(4).split(K, qid=qid))
     )
-    settings = PairSettings("with_ties", scope)
+    settings = Pairs("with_ties", scope=scope)
     parts = refits(problem, K, settings, model.alphas_, splits)
     means = [
         2 * np.var(problem.y[test] - part, axis=1)
@@ -148,7 +152,7 @@ def test_the_search_scores_folds(scope):
 def test_folds_are_those_of_refits_and_of_any_threads():
     problem = one_query(np.random.default_rng(2), 50, True)
     data = data_of(problem, kernel_matrix(problem.X))
-    total = DualGram(data, PairSettings(None))
+    total = DualGram(data, Pairs(None))
     ridge, splits = total.decompose(), list(KFold(5).split(problem.y))
     alphas = np.array([1.0, 0.01])
     one, more = on_threads((1, 3), lambda: fold_scores(data, total.settings, ridge, splits, alphas))

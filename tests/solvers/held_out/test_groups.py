@@ -75,7 +75,7 @@ def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, wei
         given_rows["sample_weight"] = rng.uniform(0.1, 2.0, len(y)) * (rng.random(len(y)) < 0.9)
     elif rows == "offset":
         given_rows["offset"] = rng.standard_normal(len(y))
-    settings = {"pairs": pairs, "weighting": weighting}
+    settings = {"pairs": pg.Pairs(pairs, weighting=weighting)}
     splits = list(LeaveOneGroupOut().split(X, y, groups))
     expected = refitted(RankRLS(**settings), splits, X, y, qid, **given_rows)
     given_X = scipy.sparse.csr_array(X) if sparse else X
@@ -90,8 +90,8 @@ def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, wei
     [
         {"kernel": "rbf", "gamma": 0.3},
         {"form": "dual"},
-        {"scope": "global"},
-        {"scope": "global", "pairs": "without_ties"},
+        {"pairs": pg.Pairs(scope="global")},
+        {"pairs": pg.Pairs("without_ties", scope="global")},
         {"feature_map": RandomNodes(12, random_state=0)},
         {"feature_map": RandomNodes(12, activation="linear", random_state=0)},
     ],
@@ -103,7 +103,9 @@ def test_other_forms(road, settings, set_limits):
     splits = list(LeaveOneGroupOut().split(X, y, groups))
     expected = refitted(RankRLS(**settings), splits, X, y, qid)
     found = held_out(RankRLSCV(**settings), X, y, qid=qid, groups=groups)
-    if settings.get("scope") != "global":  # scores may have another constant in every query
+    if (
+        pg.Pairs.of(settings.get("pairs", "with_ties")).scope != "global"
+    ):  # scores may have another constant in every query
         for query in np.unique(qid):
             rows = qid == query
             found[:, rows] -= found[:, rows].mean(axis=1, keepdims=True)
@@ -187,14 +189,14 @@ def test_auto_ranker_and_fit_many():
 
 def test_without_pairs_within_queries_groups_serve_as_ids():
     X, y, _, groups = rows_in_groups(7)
-    for settings in ({"scope": "global"}, {"pairs": None}):
+    for settings in ({"pairs": pg.Pairs(scope="global")}, {"pairs": None}):
         found = RankRLSCV(**settings).fit(X, y, groups=groups)
         again = RankRLSCV(**settings).fit(X, y, qid=groups)
         np.testing.assert_array_equal(found.scores_, again.scores_)
         assert not found.uses_qid_
 
 
-@pytest.mark.parametrize("settings", [{"scope": "global"}, {"pairs": None}])
+@pytest.mark.parametrize("settings", [{"pairs": pg.Pairs(scope="global")}, {"pairs": None}])
 def test_without_query_ids_groups_have_an_order(settings):
     X, y, _, groups = rows_in_groups(10)
     for cv, first in (("forward", 1), (TimeSeriesSplit(3), 3)):

@@ -7,7 +7,7 @@ from hypothesis import assume, given, strategies as st
 import reference
 from axes import every
 from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix
-from parts.data import PairSettings, RankingData
+from parts.data import Pairs, RankingData
 from parts.solvers import DualGram, LeavePairOut, PairSums, RidgeModels
 
 WEIGHTINGS = ["pairs", "documents", "queries"]
@@ -24,7 +24,7 @@ def refit(H, y, v, settings, alpha, pair):
     t = y if settings.target == "label" else 2.0**y - 1
     weights = np.ones(len(y)) if v is None else v
     L, _ = reference.laplacian(
-        y[rest], np.zeros(len(rest)), settings.pairs, weights[rest], settings.weighting
+        y[rest], np.zeros(len(rest)), settings.kind, weights[rest], settings.weighting
     )
     G = H[rest].T @ L @ H[rest]
     w = np.linalg.solve(G + alpha * np.eye(len(G)), H[rest].T @ L @ t[rest])
@@ -72,7 +72,7 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
     assume(v is None or (v > 0).sum() >= 4)
     data, settings = (
         RankingData.make(X, y, sample_weight=v),
-        PairSettings(pairs, "query", weighting, target),
+        Pairs(pairs, scope="query", weighting=weighting, target=target),
     )
     total = (DualGram if form == "dual" else PairSums.of)(data, settings)
     ridge = total.decompose()
@@ -96,7 +96,7 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
 )
 def test_scores_are_shares_of_pairs(weights, form, pairs):
     X, H, y, v = problem_of(3, 11, weights, form)
-    settings = PairSettings(pairs)
+    settings = Pairs(pairs)
     kernel = "precomputed" if form == "dual" else None
     model = RankRLSCV([10.0, 0.1], pairs=pairs, kernel=kernel, cv="leave-pair-out")
     model.fit(X, y, sample_weight=v)
@@ -109,7 +109,7 @@ def test_scores_are_shares_of_pairs(weights, form, pairs):
 def test_rows_of_all_queries_form_pairs_of_a_global_problem():
     X, _, y, _ = problem_of(5, 12, "none", "primal")
     one = RankRLSCV([1.0, 0.1], cv="leave-pair-out").fit(X, y)
-    many = RankRLSCV([1.0, 0.1], cv="leave-pair-out", scope="global")
+    many = RankRLSCV([1.0, 0.1], cv="leave-pair-out", pairs=Pairs(scope="global"))
     many.fit(X, y, qid=np.arange(12) // 4)
     np.testing.assert_array_equal(many.scores_, one.scores_)
     with pytest.raises(ValueError, match=r"leave-pair-out.*one query.*got 3 queries"):
@@ -123,7 +123,7 @@ def test_pointwise_rows_of_several_queries(form, weighting, weighted):
     c = np.array([0.1, 5.0, 1.0])[query] if weighted else None
     kernel = "precomputed" if form == "dual" else None
     model = RankRLSCV(
-        [30.0, 1.0, 0.01], pairs=None, scope="global", weighting=weighting, kernel=kernel
+        [30.0, 1.0, 0.01], pairs=Pairs(None, scope="global", weighting=weighting), kernel=kernel
     ).set_params(cv="leave-pair-out")
     model.fit(X, y, qid=query, sample_weight=v, query_weight=c)
     w = v if c is None else v * c
@@ -148,7 +148,7 @@ def test_equal_rows_are_ties():
     X[:3, 0], X[3:, 0] = 0.1, 0.2
     model = RankRLSCV([1.0], cv="leave-pair-out", pairs=None).fit(X, y)
     v = np.ones(6)
-    assert model.scores_[0] == accuracy(X, y, v, PairSettings(None), 1.0)
+    assert model.scores_[0] == accuracy(X, y, v, Pairs(None), 1.0)
     same = RankRLSCV([1.0], cv="leave-pair-out", pairs=None).fit(np.ones((6, 2)), y)
     assert same.scores_[0] == 0.5
 
@@ -170,9 +170,7 @@ def test_refits_without_a_pair_that_counts_predict_ties(form):
     weight += [0.5851629398909081, 0.47130966518183137, 0.0]
     search = RankRLSCV(
         [0.5, 20.0],
-        pairs="without_ties",
-        scope="global",
-        target="gain",
+        pairs=Pairs("without_ties", scope="global", target="gain"),
         cv="leave-pair-out",
         **form,
     )
@@ -183,7 +181,7 @@ def test_refits_without_a_pair_that_counts_predict_ties(form):
 def test_searches_on_nodes_hold_pairs_out_too():
     X, _, y, _ = problem_of(6, 12, "none", "primal")
     model = PointwiseELMCV([1.0], kernel="linear", cv="leave-pair-out").fit(X, y)
-    expected = accuracy(X, y, None, PairSettings(None), 1.0)
+    expected = accuracy(X, y, None, Pairs(None), 1.0)
     np.testing.assert_allclose(model.scores_, [expected], rtol=1e-12)
 
 
