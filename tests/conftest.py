@@ -18,12 +18,12 @@ from pairgram._support import limits
 # How long an example takes says more about the machine than about the code. The examples are the
 # same in every run. --hypothesis-profile=long gives each test others at every run, and many times
 # as many as it asks for.
-settings.register_profile("pairgram", max_examples=50, deadline=None, derandomize=True)
+settings.register_profile("pairgram", max_examples=30, deadline=None, derandomize=True)
 settings.register_profile(
-    "long", max_examples=50, deadline=None, derandomize=False, print_blob=True
+    "long", max_examples=30, deadline=None, derandomize=False, print_blob=True
 )
 settings.load_profile("pairgram")
-LONGER = 20
+LONGER = 33
 # What starts the tests may set it, and tables in pipes would then be as narrow.
 os.environ.pop("COLUMNS", None)
 

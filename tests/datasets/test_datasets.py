@@ -211,7 +211,7 @@ DECIMALS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(st.lists(DECIMALS, min_size=1, max_size=20))
 @example(
     ["4.9e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "1e-400", "0e99999999999"]
@@ -233,7 +233,7 @@ def test_numbers_round_as_python_does(texts):
             parse(f"{text}\n".encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(DECIMALS)
 # The nearest double is the midpoint of two floats; these are not.
 @example("8.753519821166992e+01")
@@ -306,14 +306,14 @@ def assert_equals_reference(parsed, data):
     ] == rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(letor_texts(), st.integers(1, 80), st.integers(1, 80), st.integers(1, 3))
 def test_reads_as_the_reference_for_any_chunks(data, chunk, piece, n_threads):
     options = {"chunk": chunk, "piece": piece, "n_threads": n_threads}
     assert_equals_reference(lambda: parse(data, **options), data)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     letor_texts(),
     st.lists(
@@ -377,7 +377,7 @@ def test_chunks_of_the_file(write, set_limits):
 # Writing
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(st.data())
 def test_round_trip(tmp_path_factory, data):
     n_rows, n_features = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 5))
@@ -631,7 +631,7 @@ COMMENTS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(st.lists(st.tuples(IDS, COMMENTS), min_size=1, max_size=3))
 def test_ids_and_comments_are_read_back_as_they_were_or_refused(rows):
     ids, comments = [row[0] for row in rows], [row[1] for row in rows]

@@ -36,7 +36,7 @@ def matrices(draw):
     return X, weights
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(matrices(), st.sampled_from(DTYPES))
 def test_medians_follow_their_definition(drawn, dtype):
     X, weights = drawn
@@ -67,7 +67,7 @@ def test_medians_of_many_rows(dtype):
     np.testing.assert_array_equal(known_medians(X, 0.1 * weights), found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(matrices(), st.sampled_from(DTYPES), st.sampled_from(["C", "F", "strided"]))
 def test_rows_are_filled(drawn, dtype, order):
     X = drawn[0].astype(dtype)
@@ -86,7 +86,7 @@ def test_rows_without_gaps_are_not_copied():
     assert filled(X, np.zeros(3)) is not X
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(matrices(), st.sampled_from(DTYPES))
 def test_means_are_weighted_means_of_what_is_known(drawn, dtype):
     X, weights = drawn

@@ -46,7 +46,7 @@ def small_tiles(set_limits):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     sizes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5)),

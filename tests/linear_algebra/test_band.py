@@ -69,7 +69,7 @@ def basis(matrix, factors, n_threads=1):
     return rows.T
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from(ORDERS),
     st.sampled_from(WIDTHS),
@@ -106,7 +106,7 @@ def test_largest_eigenvalue(order, width, kind, seed):
     assert abs(_core.largest_of_band(-band) + values[0]) <= bound
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(
     st.sampled_from(ORDERS),
     st.sampled_from(WIDTHS),

@@ -48,7 +48,7 @@ def with_marked_triangle(A, rng):
     return np.tril(A) + above, above
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.sampled_from(ORDERS), st.integers(1, 3), st.integers(0, 2**32 - 1))
 def test_the_factor(order, n_threads, seed):
     rng = np.random.default_rng(seed)
@@ -65,7 +65,7 @@ def test_the_factor(order, n_threads, seed):
         np.testing.assert_allclose(L / root[:, None], expected / root[:, None], atol=1e-11)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), st.sampled_from(ORDERS[:15]), st.integers(1, 3), st.integers(0, 2**32 - 1))
 def test_the_first_pivot_that_is_not_positive(data, order, n_threads, seed):
     rng = np.random.default_rng(seed)

@@ -43,7 +43,7 @@ def test_the_solution_of_differences_written_out(shape, make, form):
 
 
 @given(st.integers(0, 10**6), st.integers(2, 9), st.integers(1, 40), st.integers(1, 6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_comparisons(seed, n_items, n_pairs, n_features):
     X, winner, loser, margin, weight, _ = problem(seed, n_items, n_pairs, n_features)
     weight[0] = 1.0

@@ -60,7 +60,7 @@ def test_without_the_second_regulariser_it_is_the_minimiser():
     scope=st.sampled_from(["global", "query"]),
     weighted=st.booleans(),
 )
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_any_pairs(seed, pairs, scope, weighted):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(5, 40))

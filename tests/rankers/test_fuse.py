@@ -131,7 +131,7 @@ def test_the_best_stand_first_and_ties_in_the_order_of_trec_eval():
 # --- what may not change the result ------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=36, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.permutations(range(4)), st.sampled_from(METHODS))
 def test_the_order_of_runs_does_not_matter(seed, order, method):
     runs = random_runs(np.random.default_rng(seed))
@@ -148,7 +148,7 @@ def mapped(run, function):
     return {q: {d: function(score) for d, score in own.items()} for q, own in run.items()}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_ranks_alone_matter_to_rrf_and_borda(seed):
     rng = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ def msd(y, f, query):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(
     problems(max_features=4, integer_labels=True),
     st.sampled_from(["with_ties", "without_ties", "gain_difference", "label_difference", None]),

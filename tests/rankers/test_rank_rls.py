@@ -110,7 +110,7 @@ def test_default_cv_is_leave_query_out(pairs, scope):
     assert_allclose(model.coef_, best.coef_, rtol=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(
     problem=problems(),
     pairs=st.sampled_from(["with_ties", "without_ties", None]),

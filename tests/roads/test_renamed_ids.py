@@ -209,7 +209,7 @@ HASHED = ("times of numpy", "durations of numpy", "timestamps")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(renaming=st.sampled_from(list(RENAMINGS)), container=st.sampled_from([None, *CONTAINERS]))
 def test_renaming_ids_changes_nothing(name, renaming, container):
     time = np.datetime64(0, "ms")

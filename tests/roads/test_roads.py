@@ -21,7 +21,7 @@ ROOMS = (roads_of_arrays, roads_of_batches, roads_of_engines, roads_of_models, r
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(ROADS))
-@settings(max_examples=6, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_road_leads_to_the_same_model(name, data):
     journey = data.draw(st.sampled_from(sorted(ROADS[name].kinds)).flatmap(journeys))

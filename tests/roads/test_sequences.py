@@ -65,7 +65,7 @@ def diagonal(total):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     container=st.sampled_from(["dense", "csr"]),
     dtype=st.sampled_from([np.float64, np.float32]),

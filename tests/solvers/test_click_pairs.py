@@ -91,7 +91,7 @@ def close(actual, expected, share=1e-10):
     weighting=st.sampled_from(["pairs", "documents", "queries"]),
     weighs=st.booleans(),
 )
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=25, deadline=None)
 def test_every_click_is_compared_with_all_other_rows(seed, weighting, weighs):
     X, clicks, qid, propensity, weight = log(seed)
     weight = weight if weighs else None
@@ -132,7 +132,7 @@ def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
 
 
 @given(seed=st.integers(0, 2**32 - 1), form=st.sampled_from(["primal", "dual"]))
-@hypothesis_settings(max_examples=15, deadline=None)
+@hypothesis_settings(max_examples=10, deadline=None)
 def test_every_list_is_held_out_exactly(seed, form):
     X, clicks, qid, propensity, _ = log(seed)
     for alpha in ALPHAS:
@@ -356,7 +356,7 @@ def test_a_warning_tells_of_clicks_that_nothing_divides():
     loss=st.sampled_from(["squared_hinge", "squared"]),
     weighs=st.booleans(),
 )
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=25, deadline=None)
 def test_the_hinge_of_clicks_is_that_of_pairs_that_are_written_out(seed, weighting, loss, weighs):
     X, clicks, qid, propensity, weight = log(seed)
     weight = weight if weighs else None

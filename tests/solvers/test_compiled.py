@@ -48,7 +48,7 @@ def test_half_laplacian_is_the_symmetric_square_root_for_unit_weights(pairs):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(
     problem=problems(),
     pairs=st.sampled_from(PAIRS),

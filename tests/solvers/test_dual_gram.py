@@ -68,7 +68,7 @@ def assert_refits(scores, problem, K, settings, alphas, tolerances=None):
 
 
 @pytest.mark.usefixtures("decomposition")
-@hypothesis.settings(max_examples=20)
+@hypothesis.settings(max_examples=12)
 @given(
     problem=problems(),
     settings=settings_drawn,
@@ -95,7 +95,7 @@ def test_coefficients_solve_the_dual_system(problem, settings, kernel, dtype):
 
 
 @pytest.mark.usefixtures("decomposition")
-@hypothesis.settings(max_examples=20)
+@hypothesis.settings(max_examples=12)
 @given(problem=problems(max_features=3), settings=settings_drawn)
 def test_linear_kernel_is_the_primal_form(problem, settings):
     K = problem.X @ problem.X.T
@@ -136,7 +136,7 @@ def test_alpha_too_small_for_cholesky():
     assert_scores(X @ X.T @ system.solve(1e-20), expected, y)
 
 
-@hypothesis.settings(max_examples=20)
+@hypothesis.settings(max_examples=12)
 @given(
     problem=problems(min_queries=2),
     settings=settings_drawn,
@@ -242,7 +242,7 @@ def test_rows_that_hardly_count(pairs, weight):
 
 
 @pytest.mark.usefixtures("decomposition")
-@hypothesis.settings(max_examples=20)
+@hypothesis.settings(max_examples=12)
 @given(problem=problems(min_queries=2), settings=settings_drawn, kernel=st.sampled_from(KERNELS))
 def test_leave_query_out(problem, settings, kernel):
     K = kernel_matrix(problem.X, kernel=kernel)
@@ -314,7 +314,7 @@ def test_rows_held_out_that_would_be_rounding_error(pairs, kernel):
                 assert_scores(score, f[row] - origin, y, 1e-4)
 
 
-@hypothesis.settings(max_examples=20)
+@hypothesis.settings(max_examples=12)
 @given(
     problem=problems(min_queries=2),
     settings=settings_drawn,

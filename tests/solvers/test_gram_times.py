@@ -65,7 +65,7 @@ ALL_SETTINGS = [
 MAPS = [RandomNodes(4, random_state=0), Nystroem(n_components=4, random_state=0)]
 
 
-@drawn(20, settings=ALL_SETTINGS, feature_map=[None, *MAPS])
+@drawn(12, settings=ALL_SETTINGS, feature_map=[None, *MAPS])
 def test_a_factor_is_a_weight_of_queries_or_of_the_rows_of_a_single_list(settings, feature_map):
     total = of(feature_map=feature_map, **settings)
     for factor in (1e-3, 0.95, 3, np.float32(2.5), Fraction(1, 3), np.int64(7)):

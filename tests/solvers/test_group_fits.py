@@ -51,7 +51,7 @@ def lists(sizes, n_features, seed=0, dtype=np.float64):
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     problem=problems(max_features=60),
     weighting=st.sampled_from(WEIGHTINGS),
@@ -125,7 +125,7 @@ def gap_to_the_best(problem, w, alpha):
         return float((gain(w) - gain(mpmath.lu_solve(G, g))) / (y.T * L * y)[0])
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     n_features=st.sampled_from([3, 9]),
     powers=st.lists(st.integers(-60, 60), min_size=9, max_size=9),

@@ -64,7 +64,7 @@ def solve(losses, curvature, Cs=CS, constant=(), tol=TOL, n_threads=1, steepness
     return _core.solve_svm(tasks, curvature, np.asarray(Cs, float), **named)
 
 
-@settings(max_examples=60)
+@settings(max_examples=36)
 @given(
     problems(),
     st.sampled_from(LOSSES),

@@ -49,7 +49,7 @@ GLOBAL = [
 ]
 
 
-@hypothesis_settings(max_examples=25)
+@hypothesis_settings(max_examples=15)
 @given(seed=st.integers(0, 2**31), settings=st.sampled_from(SETTINGS + GLOBAL), scale=st.booleans())
 def test_days_in_turn(seed, settings, scale):
     X, y, qid, day, parts = days_of(seed, **settings)
@@ -69,7 +69,7 @@ def test_days_in_turn(seed, settings, scale):
     np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
 
 
-@hypothesis_settings(max_examples=25)
+@hypothesis_settings(max_examples=15)
 @given(seed=st.integers(0, 2**31), settings=st.sampled_from(SETTINGS), skip=st.integers(1, 3))
 def test_days_forward(seed, settings, skip):
     X, y, qid, day, parts = days_of(seed, **settings)

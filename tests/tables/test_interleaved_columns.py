@@ -7,7 +7,7 @@ from pairgram import _core
 
 
 @drawn(
-    60,
+    36,
     dtype=[np.float32, np.float64],
     n_rows=[0, 1, 2, 1023, 1024, 1025, 5000],
     n_columns=[1, 7, 8, 9, 15, 16, 17, 40],

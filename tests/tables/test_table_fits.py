@@ -82,7 +82,7 @@ def test_rank_rls(name, weighted):
     st.sampled_from([np.float64, np.float32]),
     st.booleans(),
 )
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weighting, dtype, scale):
     rows = make_rows(dtype=dtype)
     model = pg.RankRLS(pairs=pg.Pairs(pairs, weighting=weighting), scale=scale, alpha=1.0)

@@ -46,7 +46,7 @@ def test_arrays_and_tables_take_the_same_values(missing, weight):
         np.testing.assert_array_equal(ranker.fit(told).fill_values_, model.fill_values_)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 1000),
     st.sampled_from([1, 7, 40, 2000]),

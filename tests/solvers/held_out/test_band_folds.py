@@ -24,7 +24,7 @@ def folds_of(rng, order, largest):
     return parts, offsets
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from([1, 2, 7, 8, 16, 17, 40, 129, 200, 300]),
     st.sampled_from([1, 3, 30, 230]),

@@ -20,7 +20,7 @@ def one_query(rng, n, weights):
     return Problem(X, y, np.zeros(n, int), v, None)
 
 
-@hypothesis_settings(max_examples=30)
+@hypothesis_settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(9, 40),
@@ -53,7 +53,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
 
 
 @pytest.mark.usefixtures("decomposition")
-@hypothesis_settings(max_examples=20)
+@hypothesis_settings(max_examples=12)
 @given(
     problem=problems(min_queries=3),
     pairs=st.sampled_from(PAIRS),

@@ -66,7 +66,7 @@ def same(actual, expected, atol=1e-10):
     weighting=st.sampled_from(["pairs", "documents", "queries"]),
     sparse=st.booleans(),
 )
-@hypothesis_settings(max_examples=15)
+@hypothesis_settings(max_examples=10)
 def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, weighting, sparse):
     X, y, qid, groups = rows_in_groups(seed)
     rng = np.random.default_rng(seed)

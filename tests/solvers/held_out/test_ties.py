@@ -336,7 +336,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
     sparse=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 def test_first_equal_rows(n, d, n_groups, dtype, sparse, seed):
     rng = np.random.default_rng(seed)
     X = rng.choice([0.0, -0.0, 1.0, 0.1], (max(n, 1), d)).astype(dtype)
@@ -385,7 +385,7 @@ def joined(scores, offsets, order, amplification, spread, rounding):
     ordered=st.booleans(),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_join_ties(sizes, n_models, n_threads, ordered, seed):
     rng = np.random.default_rng(seed)
     offsets = np.cumsum([0, *sizes])
