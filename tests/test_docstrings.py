@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import pkgutil
 import warnings
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ N_DOCSTRINGS, N_EXAMPLES = 29, 109  # at least
 WITHOUT = {"BatchFit", "MissingQueryWarning", "__version__", "load_model", "metric_names"}
 
 
+@cache
 def examples_of(name):
     """Return the docstrings of a module that have examples."""
     found = doctest.DocTestFinder().find(importlib.import_module(name))

@@ -20,8 +20,8 @@ PUBLIC = [getattr(pairgram, name) for name in pairgram.__all__]
 ESTIMATORS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
 
 
-# What has no default is told here.
-ARGUMENTS = {"Cross": ([0], [1])}
+# What has no default is told here, and that the models which one tries are not many.
+ARGUMENTS = {"Cross": ([0], [1]), "AutoRanker": (1e-6,)}
 
 
 def every_check(estimator):

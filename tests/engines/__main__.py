@@ -153,12 +153,15 @@ def held(engine, case, exported, answers):
     return Found(max(ratios), len(reordered), wrong)
 
 
-def exported_to(engine, group):
-    """Return the exported models of an engine, without what it refuses, of a group of cases."""
+def exported_to(engine, group, begin=0, step=1):
+    """Return the exported models of an engine, without what it refuses, of a group of cases.
+
+    `begin` and `step` choose some of the cases.
+    """
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for case in cases():
+        for case in cases()[begin::step]:
             if case.group != group or case.lists != engine.lists:
                 continue
             try:

@@ -110,12 +110,17 @@ MODELS = {
 }
 
 
+@pytest.fixture(scope="module")
+def models(data):
+    X, y, qid = data
+    return {name: make().fit(X, y, qid=qid) for name, (make, _) in MODELS.items()}
+
+
 @pytest.mark.parametrize("name", MODELS)
 @every(engine=ENGINES)
-def test_every_model_in_every_engine(data, name, engine):
-    X, y, qid = data
-    make, engines = MODELS[name]
-    model = make().fit(X, y, qid=qid)
+def test_every_model_in_every_engine(data, models, name, engine):
+    X, _, qid = data
+    model, engines = models[name], MODELS[name][1]
     if engine not in engines:
         with pytest.raises(ValueError, match=r"take|fit|normalizers"):
             ENGINES[engine](model)
@@ -247,13 +252,11 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
 
 @pytest.mark.parametrize("name", MODELS)
 @every(engine=["solr", "solr, normalizers", "plugin", "plugin, normalizers"])
-def test_bodies_are_as_the_engines_describe_them(data, name, engine):
-    X, y, qid = data
-    make, engines = MODELS[name]
+def test_bodies_are_as_the_engines_describe_them(models, name, engine):
+    engines = MODELS[name][1]
     if engine not in engines:
         return
-    model = make().fit(X, y, qid=qid)
-    body = json.loads(json.dumps(ENGINES[engine](model), allow_nan=False))
+    body = json.loads(json.dumps(ENGINES[engine](models[name]), allow_nan=False))
     if engine.startswith("plugin"):
         jsonschema.validate(body, schemas.PLUGIN)
         definition = json.loads(body["model"]["model"]["definition"])
@@ -402,8 +405,8 @@ def test_missing_values_are_filled_in(data, missing, inputs):
             warnings.simplefilter("always")
             exported = engine(model, "m", features=[f"f{j}" for j in range(8)])
         assert any("default values" in str(one.message) for one in told) == (not itself)
-        assert export.verify(exported, model, filled, qid).n_reordered == 0
-        assert export.verify(exported, model, X, qid).n_reordered == 0  # with these values
+        for rows in (filled, X):  # whose missing values have these values
+            assert export.verify(exported, model, rows[SOME], qid[SOME]).n_reordered == 0
 
 
 def test_a_feature_of_weight_0_is_listed(data):

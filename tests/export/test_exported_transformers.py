@@ -56,9 +56,9 @@ COLUMNS = {
 }
 WRITERS = [export.to_onnx, export.to_python, export.to_sql]
 WRITERS += [partial(w, name="m") for w in (export.to_vespa, export.to_solr, export.to_ltr_plugin)]
-TRAINING, UNSEEN = frame(), others(100)
-SAFE = (frame(brands=HARMLESS), others(100, brands=HARMLESS))  # for engines with parameters in text
-QID = np.arange(100) // 10
+TRAINING, UNSEEN = frame(), others(60)
+SAFE = (frame(brands=HARMLESS), others(60, brands=HARMLESS))  # for engines with parameters in text
+QID = np.arange(60) // 10
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ def test_the_first_pivot_that_is_not_positive(data, order, n_threads, seed):
     np.testing.assert_array_equal(np.triu(matrix, 1), above)
 
 
-@every(row=[0, 200, 384], order=[385, 513, 1025, 1500])
+@every(row=[0, 200, 384], order=[385, 513, 1025])
 def test_a_pivot_of_an_integer_matrix(order, row):
     """All pivots of L Lᵀ with integer L are exact: the one that is 0 is found at its row."""
     rng = np.random.default_rng(order + row)
@@ -89,7 +89,7 @@ def test_a_pivot_of_an_integer_matrix(order, row):
         assert cholesky(L @ L.T, n_threads) == row
 
 
-@pytest.mark.parametrize("order", [300, 385, 500, 1000, 1700])
+@pytest.mark.parametrize("order", [300, 385, 500, 1000, 1300])
 def test_same_bits_for_any_number_of_threads(order):
     A = definite(order, np.random.default_rng(order))
     one = A.copy()

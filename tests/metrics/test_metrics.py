@@ -190,7 +190,7 @@ def test_averaged_ties_are_the_mean_over_all_orders(name):
     rng = np.random.default_rng(0)
     metric = get_metric(name, ties="average")
     options = options_of(metric)
-    for _ in range(40):
+    for _ in range(20):
         y, score = rng.choice(3, 6), rng.choice(3, 6)
         options["max_grade"] = int(max(y))
         expected = reference.top(metric.family, list(y), list(score), "average", **options)
@@ -505,7 +505,7 @@ def test_scipy_correlations(n, decimals):
 
 @pytest.mark.parametrize("ties", ["order", "average", "worst"])
 def test_threads_and_batches_do_not_change_a_bit(ties):
-    y, scores, qid = random_lists(5, n_queries=800, longest=200)
+    y, scores, qid = random_lists(5, n_queries=350, longest=200)
     assert scores.size > 2 * 2**15  # enough for threads
     metrics = [Metric(m.family, m.k, ties=ties) if m.ties else m for m in map(get_metric, ALL)]
     together, *others = on_threads(

@@ -95,7 +95,7 @@ def same_as_alone(batch, estimator, X, y, user, exact=True, **others):
 @pytest.mark.parametrize("estimator", [*COMPILED, *ALONE], ids=repr)
 @every(dtype=[np.float64, np.float32])
 def test_models_have_the_bits_of_fits_alone(estimator, dtype):
-    X, y, user, qid, weights = rows_of_users()
+    X, y, user, qid, weights = rows_of_users(5)
     X = X.astype(dtype)
     batch = pg.fit_many(estimator, X, y, by=user, qid=qid, sample_weight=weights)
     assert batch.keys.tolist() == pd.unique(user).tolist()
@@ -156,7 +156,7 @@ def test_lists_and_threads_change_no_bit(estimator):
 
 @pytest.mark.parametrize("estimator", COMPILED, ids=repr)
 def test_sparse_rows_are_made_dense_part_by_part(estimator, set_limits):
-    X, y, user, qid, weights = rows_of_users()
+    X, y, user, qid, weights = rows_of_users(5)
     X[abs(X) < 0.5] = 0
     told = {"by": user, "qid": qid, "sample_weight": weights}
     dense = pg.fit_many(estimator, X, y, **told)

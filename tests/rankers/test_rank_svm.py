@@ -280,8 +280,14 @@ def sampled(monkeypatch, set_limits):
     return start
 
 
-@pytest.mark.parametrize("kind", ["X", "sparse", "float32", "nodes", "nystroem", "few", "callable"])
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize(
+    ("kind", "weighting"),
+    [
+        *(("X", weighting) for weighting in WEIGHTINGS),
+        *zip(["sparse", "float32", "nodes"], WEIGHTINGS, strict=True),
+        *zip(["callable", "nystroem", "few"], WEIGHTINGS, strict=True),
+    ],
+)
 def test_a_sample_for_the_preconditioner_changes_no_minimum(kind, weighting, sampled, free_memory):
     X, y, qid = make_ranking(100, (1, 12), 6, random_state=0)
     order = np.random.default_rng(0).permutation(len(y))

@@ -105,7 +105,7 @@ def assert_same_bits_in_any_company(model, X, n_alone=40):
     for row in rng.choice(n, n_alone, replace=False):
         assert model.predict(X[[row]])[0] == scores[row]
     for size in (2, 3, 4, 5, 7, 8, 11, 13, 16, 31, 64, 97, 127, 128, 211, 256, 257, 300):
-        for begin in (0, int(rng.integers(n - size)), n - size):
+        for begin in (int(rng.integers(n - size)), n - size):
             part = X[begin : begin + size]
             np.testing.assert_array_equal(model.predict(part), scores[begin : begin + size])
     order = rng.permutation(n)
@@ -118,7 +118,7 @@ def assert_same_bits_in_any_company(model, X, n_alone=40):
 @every(dtype=[np.float64, np.float32], kind=KINDS)
 def test_a_score_has_the_same_bits_in_any_company(fitted, name, kind, dtype):
     X = KINDS[kind](make_rows(N_ROWS, 2).astype(dtype))
-    assert_same_bits_in_any_company(fitted(name), X, n_alone=20 if kind == "dense" else 4)
+    assert_same_bits_in_any_company(fitted(name), X, n_alone=8 if kind == "dense" else 3)
 
 
 @every(name=[name for name in MODELS if name.endswith(" kernel")], kind=KINDS)

@@ -4,7 +4,6 @@ import gc
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ import pytest
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import forks
 from pairgram import Pairgram, RankRLS, RankRLSCV
 from parts.support import (
     cached_property,
@@ -274,7 +274,9 @@ def test_a_context_that_is_open_at_a_fork_is_left_in_the_child():
         "if child == 0: os._exit(0 if count() == before else 3)\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    process = forks.start(code)
+    process.join()
+    assert process.exitcode == 0
 
 
 class Slow:

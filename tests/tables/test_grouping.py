@@ -75,7 +75,7 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("bucket_bytes", [1 << 27, 4000], ids=["memory", "files"])
+@pytest.mark.parametrize("bucket_bytes", [1 << 27, 8000], ids=["memory", "files"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_model_is_that_of_sorted_rows(
     rows, frame, source, bucket_bytes, tmp_path, folders, set_limits
@@ -90,7 +90,7 @@ def test_the_model_is_that_of_sorted_rows(
     given = path if path.exists() else SOURCES[source](frame, tmp_path)
     table = pairgram.scan(given, group_queries=True, **COLUMNS)
     n_files = sum(len(files) for _, _, files in os.walk(folders))
-    assert (n_files > 4) == (bucket_bytes == 4000 and source != "dask")
+    assert (n_files > 4) == (bucket_bytes == 8000 and source != "dask")
     model = pairgram.RankRLS(pairs=pairgram.Pairs("gain_difference", weighting="queries")).fit(
         table
     )
@@ -286,11 +286,20 @@ def test_a_fork_does_not_remove_the_folder(folders):
     assert not os.path.exists(path)
 
 
-@pytest.mark.parametrize("bucket_bytes", [128 << 20, 20_000, 4000])
+SHUFFLED = pairgram.QueryKFold(4, shuffle=True, random_state=1)
+
+
 @pytest.mark.parametrize(
-    "cv", [3, pairgram.QueryKFold(4, shuffle=True, random_state=1)], ids=["int", "shuffled"]
+    ("bucket_bytes", "cv", "groups"),
+    [
+        (128 << 20, 3, None),
+        (128 << 20, SHUFFLED, "g"),
+        (20_000, 3, "g"),
+        (20_000, SHUFFLED, None),
+        (4000, 3, None),
+        (4000, SHUFFLED, "g"),
+    ],
 )
-@pytest.mark.parametrize("groups", [None, "g"])
 def test_folds_are_those_in_memory(
     rows, frame, bucket_bytes, cv, groups, tmp_path, folders, set_limits
 ):
@@ -298,7 +307,7 @@ def test_folds_are_those_in_memory(
     set_limits(bucket_bytes=bucket_bytes, bucket_bits=2)
     frame["g"] = qid // 3
     table = pairgram.scan(parquet(frame, tmp_path), group_queries=True, groups=groups, **COLUMNS)
-    search = pairgram.RankRLSCV(cv=cv, scoring="pairwise_squared_error")
+    search = pairgram.RankRLSCV([0.1, 100.0], cv=cv, scoring="pairwise_squared_error")
     found = search.fit(table).scores_
     given = {} if groups is None else {"groups": frame["g"]}
     np.testing.assert_allclose(

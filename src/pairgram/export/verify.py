@@ -536,7 +536,7 @@ def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     asked = {
         int(str(node.args[0].slice.value))  # type: ignore[attr-defined]
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isNan"
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isNan"
     }
     given = [column if j in asked else _filled(column) for j, column in enumerate(columns)]
     given = [x if x.dtype.kind == "O" else x.astype(np.float64) for x in given]

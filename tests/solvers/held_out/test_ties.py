@@ -100,7 +100,7 @@ def assert_as_refits(search, metric, y, query, scores):
 @pytest.mark.parametrize(("form", "kernel"), FORMS)
 @pytest.mark.parametrize("draw", [repeated_rows, rows_with_names, columns_of_one_query])
 @drawn(
-    5,
+    3,
     metric=["ndcg@10", "pairwise_accuracy"],
     cv=[None, 3],
     pairs=["with_ties", "without_ties"],
