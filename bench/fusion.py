@@ -139,7 +139,7 @@ def _lists(task: Task, values: Array) -> dict[str, Any]:
 
 def positive(features: Features, train: Task) -> Predict:
     """Fit weights that are not negative; the ridge by five folds of queries."""
-    model = pairgram.RankRLSCV(positive=True)
+    model = pairgram.RankRLSCV(constraint=pairgram.Positive())
     model.fit(features(train), train.y, qid=train.qid)
     return lambda task: model.predict(features(task))
 

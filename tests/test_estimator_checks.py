@@ -17,7 +17,8 @@ from pairgram import (
 )
 
 PUBLIC = [getattr(pairgram, name) for name in pairgram.__all__]
-ESTIMATORS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
+MADE = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
+ESTIMATORS = [kind for kind in MADE if hasattr(kind, "fit")]  # constraints are values of parameters
 
 
 # What has no default is told here, and that the models which one tries are not many.

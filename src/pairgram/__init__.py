@@ -32,6 +32,9 @@ Map features:
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
 
+Constrain weights:
+    Positive, ElasticNet, MaxNonzero          the ``constraint`` of RankRLS
+
 Make rows from interactions:
     sample_negatives                          items that users have not seen, to learn from
     leave_last_out                            the last interactions of every user, to test with
@@ -76,6 +79,7 @@ _NAMES = {
     "_core": ("__version__",),
     "_support.machine": ("threads",),
     "clicks.clicked": ("Clicks",),
+    "constraints": ("ElasticNet", "MaxNonzero", "Positive"),
     "data.pairs": ("Pairs",),
     "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),

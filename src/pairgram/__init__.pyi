@@ -7,6 +7,11 @@ from pairgram.certainty.fits import posterior as posterior
 from pairgram.certainty.posterior import Posterior as Posterior
 from pairgram.certainty.propose import propose as propose
 from pairgram.clicks.clicked import Clicks as Clicks
+from pairgram.constraints import (
+    ElasticNet as ElasticNet,
+    MaxNonzero as MaxNonzero,
+    Positive as Positive,
+)
 from pairgram.data.pairs import Pairs as Pairs
 from pairgram.data.preferences import Preferences as Preferences
 from pairgram.data.queries import MissingQueryWarning as MissingQueryWarning

@@ -24,11 +24,13 @@ import pairgram
 from pairgram import (
     AutoRanker,
     ELMRankCV,
+    MaxNonzero,
     Nystroem,
     Pairgram,
     Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
+    Positive,
     RandomFourier,
     RankRLS,
     RankRLSCV,
@@ -570,6 +572,7 @@ def test_inspect_a_model(model_file):
         "parameters": {
             "alpha": 0.5,
             "coef0": 1.0,
+            "constraint": None,
             "degree": 3,
             "prior": None,
             "feature_map": None,
@@ -577,11 +580,8 @@ def test_inspect_a_model(model_file):
             "gamma": None,
             "inputs": None,
             "kernel": None,
-            "l1_ratio": 0.0,
             "missing": None,
-            "n_nonzero_coefs": None,
             "pairs": "without_ties",
-            "positive": False,
             "scale": False,
         },
         "n_features": 6,
@@ -614,13 +614,14 @@ def test_inspect_puts_the_most_important_feature_first(data, tmp_path):
 
 def test_inspect_shows_constraints(data, tmp_path):
     X, y, qid = data
-    RankRLS(positive=[0, 2]).fit(X, y, qid=qid).save(tmp_path / "m")
+    RankRLS(constraint=Positive([0, 2])).fit(X, y, qid=qid).save(tmp_path / "m")
     text = run("inspect", tmp_path / "m")
-    assert "positive               0:2\n" in text and "l1_ratio" not in text
-    RankRLS(n_nonzero_coefs=4).fit(X, y, qid=qid).save(tmp_path / "m")
+    assert "constraint             Positive(columns=[0, 2])\n" in text
+    RankRLS(constraint=MaxNonzero(4)).fit(X, y, qid=qid).save(tmp_path / "m")
     text = run("inspect", tmp_path / "m")
-    assert "n_features             6\n" in text and "n_nonzero_coefs        4\n" in text
-    assert "positive" not in text
+    assert (
+        "n_features             6\n" in text and "constraint             MaxNonzero(k=4)\n" in text
+    )
     model = RankRLS(pairs=None).fit(1e7 * X, y, qid=qid)  # of small weights
     model.save(tmp_path / "m")
     text, largest = run("inspect", tmp_path / "m", "--top", 1), abs(model.coef_).argmax()

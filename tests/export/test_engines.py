@@ -22,6 +22,7 @@ from export import schemas
 from pairgram import (
     Cross,
     ELMRank,
+    MaxNonzero,
     Nystroem,
     RandomFourier,
     RandomNodes,
@@ -411,7 +412,7 @@ def test_missing_values_are_filled_in(data, missing, inputs):
 
 def test_a_feature_of_weight_0_is_listed(data):
     X, y, qid = data
-    model = RankRLS(n_nonzero_coefs=3).fit(X, y, qid=qid)
+    model = RankRLS(constraint=MaxNonzero(3)).fit(X, y, qid=qid)
     assert len(export.to_solr(model, "m", features=NAMES)["params"]["weights"]) == 8
     assert export.verify(export.to_sql(model, features=NAMES, dialect="sqlite"), model, X, qid)
 

@@ -636,12 +636,15 @@ def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
 def test_constraints_are_those_of_the_columns_after_inputs(data):
     X, y, qid = data
     for kind in KINDS:
-        for model in (pg.RankRLS(positive=True), pg.RankRLSCV([0.1, 10.0], l1_ratio=0.5)):
+        for model in (
+            pg.RankRLS(constraint=pg.Positive()),
+            pg.RankRLSCV([0.1, 10.0], constraint=pg.ElasticNet(0.5)),
+        ):
             own = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
             columns = own.inputs_.transform(X)
             other = clone(model).fit(columns, y, qid=qid)
             assert own.predict(X) == pytest.approx(other.predict(columns), rel=1e-6, abs=1e-8)
-    few = pg.RankRLS(n_nonzero_coefs=2, inputs="quantile").fit(X, y, qid=qid)
+    few = pg.RankRLS(constraint=pg.MaxNonzero(2), inputs="quantile").fit(X, y, qid=qid)
     assert np.count_nonzero(few.coef_) == 2
 
 

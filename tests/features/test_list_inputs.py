@@ -124,7 +124,7 @@ ESTIMATORS = [
     pg.RankRLS(pairs=pg.Pairs("without_ties", scope="global")),
     pg.RankRLS(kernel="rbf"),
     pg.RankRLS(form="dual"),
-    pg.RankRLS(positive=True),
+    pg.RankRLS(constraint=pg.Positive()),
     pg.RankRLS(feature_map=StandardScaler()),
     pg.RankRLS(feature_map=pg.Nystroem(n_components=10, random_state=0)),
     pg.RankRLSCV(),

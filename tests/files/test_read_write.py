@@ -24,9 +24,6 @@ SETTINGS = {
     "feature_map": None,
     "inputs": None,
     "missing": None,
-    "positive": False,
-    "l1_ratio": 0.0,
-    "n_nonzero_coefs": None,
     "fitted": {
         "form_": "primal",
         "n_features_in_": 3,

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 
 import pairgram
 from axes import every
-from pairgram import AutoRanker, ELMRankCV, RankRLSCV, RankSVMCV
+from pairgram import AutoRanker, ELMRankCV, Positive, RankRLSCV, RankSVMCV
 
 WARNING = "settings are chosen by {} queries or groups"
 
@@ -25,7 +25,7 @@ def _lists(n: int, size: int = 12) -> tuple[Any, Any, Any]:
 
 SEARCHES = {
     "RankRLSCV": RankRLSCV(scoring="kendall"),
-    "conjugate gradients": RankRLSCV(scoring="kendall", cv=None, positive=True),
+    "conjugate gradients": RankRLSCV(scoring="kendall", cv=None, constraint=Positive()),
     "AutoRanker": AutoRanker(scoring="kendall", time_budget=None),
     "ELMRankCV": ELMRankCV(n_nodes=10, random_state=0),
     "RankSVMCV": RankSVMCV(Cs=[0.1, 1.0], scoring="kendall"),

@@ -1,6 +1,6 @@
 """The parts of solvers that have tests of their own."""
 
-from pairgram.solvers import constrained, hold_out, svm_features, svm_training
+from pairgram.solvers import hold_out, svm_features, svm_training
 from pairgram.solvers.costs import Work
 from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.formulation import Coordinates, RidgeModels
@@ -30,7 +30,6 @@ __all__ = [
     "RidgePath",
     "Work",
     "band_width",
-    "constrained",
     "fold_scores",
     "hold_out",
     "is_from_decomposition",

@@ -200,20 +200,22 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_of_columns_reach_constraints(kind, tmp_path):
     frame = frame_of().assign(rating=lambda rows: rows["price"] - 2 * rows["age"] - rows["size"])
-    ranker = pg.RankRLS(positive=["size"])
+    ranker = pg.RankRLS(constraint=pg.Positive(["size"]))
     batch = pg.fit_many(ranker, frame, **COLUMNS)
-    numbers = pg.fit_many(pg.RankRLS(positive=[2]), frame, **COLUMNS)
+    numbers = pg.fit_many(pg.RankRLS(constraint=pg.Positive([2])), frame, **COLUMNS)
     assert_array_equal(batch.coef_, numbers.coef_)
     assert (batch.coef_[:, 2] == 0).all() and (batch.coef_[:, 1] < 0).all()
-    assert ranker.positive == batch.models[0].positive == ["size"]
+    assert ranker.constraint.columns == batch.models[0].constraint.columns == ["size"]
     batch.save(tmp_path / "m")
-    assert pg.BatchFit.load(tmp_path / "m").models[1].positive == ["size"]
-    array = pg.fit_many(pg.RankRLS(positive=np.array(["size"])), frame, **COLUMNS)
+    assert pg.BatchFit.load(tmp_path / "m").models[1].constraint.columns == ["size"]
+    array = pg.fit_many(pg.RankRLS(constraint=pg.Positive(np.array(["size"]))), frame, **COLUMNS)
     assert_array_equal(batch.coef_, array.coef_)
     rows = KINDS[kind](frame[FEATURES])
-    alone = pg.RankRLS(positive=["size"]).fit(rows, frame["rating"], qid=frame["session"])
+    alone = pg.RankRLS(constraint=pg.Positive(["size"])).fit(
+        rows, frame["rating"], qid=frame["session"]
+    )
     assert alone.coef_[2] == 0 and alone.coef_[1] < 0
-    search = pg.RankRLSCV(positive=["size"], inputs="quantile", cv=2)
+    search = pg.RankRLSCV(constraint=pg.Positive(["size"]), inputs="quantile", cv=2)
     search.fit(rows, frame["rating"], qid=frame["session"])
     assert search.coef_[2] == 0 and search.coef_[1] < 0
 

@@ -79,7 +79,9 @@ def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
     np.testing.assert_allclose(search.coef_, one.coef_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"scale": True}, {"positive": True}, {"form": "dual"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"scale": True}, {"constraint": pg.Positive()}, {"form": "dual"}]
+)
 def test_splits_are_refits(options):
     X, winner, loser, margin, weight, _ = problem(3)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
@@ -125,10 +127,10 @@ def test_what_is_held_out_by_default():
     assert pg.RankRLSCV().fit(both, pg.Preferences(winner, loser)).cv_ == "leave-comparison-out"
     once = pg.Preferences(np.arange(0, 12, 2), np.arange(1, 12, 2))
     assert pg.RankRLSCV().fit(X, once).cv_ == "leave-comparison-out"
-    constrained = pg.RankRLSCV(positive=True).fit(X, pg.Preferences(winner, loser))
+    constrained = pg.RankRLSCV(constraint=pg.Positive()).fit(X, pg.Preferences(winner, loser))
     assert constrained.cv_ == "5 folds of items"
     star = pg.Preferences(np.zeros(11, dtype=int), np.arange(1, 12))
-    assert pg.RankRLSCV(positive=True).fit(X, star).cv_ == "5 splits of comparisons"
+    assert pg.RankRLSCV(constraint=pg.Positive()).fit(X, star).cv_ == "5 splits of comparisons"
 
 
 def test_comparisons_of_weight_0_do_not_choose_what_is_held_out():
@@ -177,7 +179,7 @@ def held_by_hand(cv, winner, loser, groups):
 
 @every(
     cv=["item-folds", "forward", "time"],
-    options=[{}, {"form": "dual"}, {"positive": True}, {"svm": True}],
+    options=[{}, {"form": "dual"}, {"constraint": pg.Positive()}, {"svm": True}],
     make=[np.asarray, scipy.sparse.csr_array],
 )
 def test_folds_of_items_and_of_days_are_refits(cv, options, make):
@@ -204,7 +206,7 @@ def test_folds_of_items_and_of_days_are_refits(cv, options, make):
             part = pg.Preferences(
                 winner[train], loser[train], margin=margin[train], weight=weight[train]
             )
-            model = pg.RankRLS(value, positive=options.get("positive", False))
+            model = pg.RankRLS(value, constraint=options.get("constraint"))
             if "svm" in options:
                 model = pg.RankSVM(value, loss="squared", tol=1e-10)
             scores = model.fit(X, part).predict(X)
@@ -226,7 +228,7 @@ def test_folds_of_items_and_of_days_are_refits(cv, options, make):
 OF_ALL_ROWS = (
     {},
     {"form": "dual"},
-    {"positive": True},
+    {"constraint": pg.Positive()},
     {"feature_map": pg.RandomNodes(9, random_state=0)},
     {"svm": True},
 )

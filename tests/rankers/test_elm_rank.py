@@ -191,6 +191,28 @@ def test_a_validation_set():
     assert not any(name.startswith("split") for name in model.cv_results_)
 
 
+@pytest.mark.parametrize("n_estimators", [1, 3])
+def test_offsets_are_subtracted(n_estimators):
+    X, y = problem(n=40)
+    Xv, yv = problem(seed=1, n=20)
+    offset, held = X @ np.arange(5.0), Xv @ np.arange(5.0)
+    named = {"n_nodes": 6, "n_estimators": n_estimators, "random_state": 1}
+    model = pg.ELMRank(0.1, 8.0, **named).fit(X, y, offset=offset)
+    expected = pg.ELMRank(0.1, 8.0, **named).fit(X, y - offset)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-10)
+    validation = (Xv, yv, None, {"offset": held})
+    search = pg.ELMRankCV(**GRID, **named, scoring="pairwise_squared_error")
+    search.fit(X, y, offset=offset, validation=validation)
+    np.testing.assert_allclose(search.held_out_, search.predict(Xv) + held, rtol=1e-8)
+    folds = list(KFold(4).split(X))
+    search = pg.ELMRankCV([0.1], [8.0], **named, cv=folds, scoring="pairwise_squared_error")
+    search.fit(X, y, offset=offset)
+    for train, test in folds:
+        one = pg.ELMRank(0.1, 8.0, **named).fit(X[train], (y - offset)[train])
+        found = search.held_out_[test] - offset[test] - one.predict(X[test])
+        np.testing.assert_allclose(found, found.mean(), atol=1e-8)  # up to a constant
+
+
 def test_the_choice_and_its_refit():
     X, y = problem()
     ranges = [(-1, 1), (-0.3, 0.3), (-0.1, 0.1)]

@@ -32,7 +32,7 @@ RANKERS = [
     pg.RankRLS(kernel="rbf", gamma=0.1),
     pg.RankRLS(form="dual"),
     pg.RankRLS(pairs=None),
-    pg.RankRLS(positive=True),
+    pg.RankRLS(constraint=pg.Positive()),
     pg.RankRLS(feature_map=pg.RandomNodes(**NODES), inputs="standard"),
     pg.RankRLSCV(),
     pg.RankRLSCV(cv=3, inputs=[None, "minmax"]),

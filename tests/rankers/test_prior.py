@@ -458,7 +458,7 @@ def test_default_alphas_reach_the_prior(how):
         "weights": {"prior": truth},
         "model": {"prior": FrozenEstimator(model)},
         "offset": {},
-        "positive": {"positive": True},
+        "positive": {"constraint": pg.Positive()},
     }[how]
     search = pg.RankRLSCV(scoring="pairwise_squared_error", **options)
     search.fit(X, y, qid=qid, offset=offset)

@@ -12,7 +12,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
 
 import shop
-from pairgram import RandomNodes, RankRLS, export, load_model, make_ranking, row_scorer, save_model
+from pairgram import (
+    ElasticNet,
+    RandomNodes,
+    RankRLS,
+    export,
+    load_model,
+    make_ranking,
+    row_scorer,
+    save_model,
+)
 
 RANKERS = {
     "linear": RankRLS(0.1),
@@ -96,7 +105,11 @@ def test_categories_that_an_encoder_refuses():
         (OrdinalEncoder(), ["stock"]),
     )
     y = np.arange(len(rows)) % 5
-    for ranker in (RankRLS(), RankRLS(l1_ratio=1.0, alpha=1e9), RankRLS(kernel="rbf")):
+    for ranker in (
+        RankRLS(),
+        RankRLS(constraint=ElasticNet(1.0), alpha=1e9),
+        RankRLS(kernel="rbf"),
+    ):
         model = make_pipeline(columns, ranker).fit(rows, y)
         scorer = row_scorer(model)
         same(scorer(rows), model.predict(rows))

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from axes import every
-from pairgram import Pairgram, Preferences, RankRLS, RankRLSCV, RankSVMCV, fit_many, scan
+from pairgram import Pairgram, Positive, Preferences, RankRLS, RankRLSCV, RankSVMCV, fit_many, scan
 
 LOST = "spreads so much more widely"
 
@@ -99,7 +99,7 @@ def paths(X, y, qid):
     yield lambda **kw: RankRLSCV.from_pairgrams(parts, **kw)
     yield lambda **kw: fit_many(RankRLSCV(**kw), [(frame, y, qid)])
     yield lambda **kw: RankRLSCV(**kw).fit(scipy.sparse.csr_matrix(X), y, qid=qid)
-    yield lambda **kw: RankRLSCV(positive=True, **kw).fit(frame, y, qid=qid)
+    yield lambda **kw: RankRLSCV(constraint=Positive(), **kw).fit(frame, y, qid=qid)
     winner, loser = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
     yield lambda **kw: RankRLSCV(**kw).fit(frame, Preferences(winner, loser))
 
@@ -251,6 +251,6 @@ def test_default_values_of_C_tell_which_columns_they_lose():
 @pytest.mark.parametrize("positive", [[1, 0], (0, 1), np.array([1, 0])])
 def test_a_mask_of_two_columns_is_refused(positive):
     X, y, qid = problem(60, 2, 1, 1.0)
-    with pytest.raises(ValueError, match="may be a mask or numbers: give True"):
-        RankRLS(positive=positive).fit(X, y, qid=qid)
-    RankRLS(positive=[0, 1]).fit(np.c_[X, X[:, 0] ** 2], y, qid=qid)
+    with pytest.raises(ValueError, match=r"may be a mask or numbers: give Positive\(\)"):
+        RankRLS(constraint=Positive(positive)).fit(X, y, qid=qid)
+    RankRLS(constraint=Positive([0, 1])).fit(np.c_[X, X[:, 0] ** 2], y, qid=qid)

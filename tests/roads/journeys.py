@@ -321,8 +321,7 @@ KINDS = {
         pg.RankRLS,
         {
             **RIDGE,
-            "positive": (True, False, [0]),
-            "n_nonzero_coefs": (None, 1),
+            "constraint": (pg.Positive(), None, pg.Positive([0]), pg.MaxNonzero(1)),
             "scale": (False, True),
         },
         "alpha",

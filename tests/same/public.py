@@ -53,6 +53,8 @@ def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[s
         named = {"store_held_out": whole, **named}
     if hasattr(pairgram, "Pairs") and "pairs" in _parameters(function):
         named = _of_pairs(function, dict(named))
+    if "constraint" in _parameters(function):  # 0.3 has three parameters in place of one
+        named = _constrained(named)
     return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
 
 
@@ -74,6 +76,21 @@ def _of_pairs(function: Any, named: dict[str, Any]) -> dict[str, Any]:
     return named | {"pairs": every if several else every[0]}
 
 
+def _constrained(named: dict[str, Any]) -> dict[str, Any]:
+    others = {k: v for k, v in named.items() if k not in OF_WEIGHTS}
+    positive, ratio, most = (named.get(k) for k in OF_WEIGHTS)
+    if ratio:
+        return {**others, "constraint": pairgram.ElasticNet(ratio, positive=bool(positive))}
+    if most:
+        return {**others, "constraint": pairgram.MaxNonzero(most)}
+    if positive:
+        columns = None if positive is True else positive
+        return {**others, "constraint": pairgram.Positive(columns)}
+    return others
+
+
+# The parameters of weights in 0.3.
+OF_WEIGHTS = ("positive", "l1_ratio", "n_nonzero_coefs")
 # What a search of a table is given: 0.3 refuses to keep the scores of rows that are held out.
 OF_TABLES: dict[str, bool] = {}
 if "store_held_out" in inspect.signature(pairgram.RankRLSCV).parameters:

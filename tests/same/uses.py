@@ -24,7 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from .data import Rows, frame_of, rows_of
 from .fits import Configuration, cosine, difference_of_roots
-from .public import OF_TABLES, attribute, pg
+from .public import OF_TABLES, Public, attribute, pg
 from .results import attempt, of_file, of_model
 
 # ---- Exports
@@ -168,9 +168,9 @@ def _of_statistics(total: Any) -> dict[str, Any]:
         "default_alphas": total.default_alphas(scale=True),
         "solve": attempt(lambda: total.solve(2.0)),
         "scaled": attempt(lambda: total.solve(2.0, scale=True)),
-        "positive": attempt(lambda: total.solve(2.0, positive=True)),
-        "sparse": attempt(lambda: total.solve(2.0, l1_ratio=0.5)),
-        "few": attempt(lambda: total.solve(2.0, n_nonzero_coefs=2)),
+        "positive": attempt(lambda: Public(total).solve(2.0, positive=True)),
+        "sparse": attempt(lambda: Public(total).solve(2.0, l1_ratio=0.5)),
+        "few": attempt(lambda: Public(total).solve(2.0, n_nonzero_coefs=2)),
         "prior": attempt(lambda: total.solve(2.0, prior=np.ones(total.n_features))),
         "path": attempt(total.path),
         "path of alphas": attempt(lambda: total.path([5.0, 0.5], scale=True)),

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from axes import drawn, every
 from fuzz import forge
-from pairgram import Nystroem, Pairgram, Pairs, RandomNodes, RankRLS, make_ranking, scan
+from pairgram import ElasticNet, Nystroem, Pairgram, Pairs, RandomNodes, RankRLS, make_ranking, scan
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
@@ -217,7 +217,9 @@ def test_alphas_follow_the_weight_and_not_the_number_of_rows():
         np.testing.assert_allclose(
             found.default_alphas(scale=True), total.default_alphas(scale=True)
         )
-        constraints = {"positive": True, "l1_ratio": 0.5}
+        constraints = {
+            "constraint": ElasticNet(0.5, positive=True),
+        }
         np.testing.assert_allclose(
             found.solve(factor * 3.0, **constraints), total.solve(3.0, **constraints), rtol=1e-7
         )

@@ -128,7 +128,7 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
         (pg.RankRLS(kernel="rbf"), True, "Nystroem"),
         (pg.RankRLS(kernel="rbf", pairs=pg.Pairs(scope="global")), True, "Nystroem"),
         (pg.RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
-        (pg.RankRLS(positive=True), False, "fewer columns"),
+        (pg.RankRLS(constraint=pg.Positive()), False, "fewer columns"),
         (pg.RankSVM(), False, "fewer features"),
         (pg.RankSVMCV(inputs=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
         (pg.RankSVMCV(loss="logistic", cv=2), True, "does not go through all pairs"),
@@ -220,10 +220,10 @@ def test_a_query_without_entries_is_one_of_zeros():
 @pytest.mark.parametrize(
     "model",
     [
-        pg.RankRLS(l1_ratio=0.5),
-        pg.RankRLS(positive=True),
-        pg.RankRLSCV([1.0], n_nonzero_coefs=5),
-        pg.RankRLSCV(l1_ratio=0.5, cv=3),
+        pg.RankRLS(constraint=pg.ElasticNet(0.5)),
+        pg.RankRLS(constraint=pg.Positive()),
+        pg.RankRLSCV([1.0], constraint=pg.MaxNonzero(5)),
+        pg.RankRLSCV(constraint=pg.ElasticNet(0.5), cv=3),
     ],
     ids=repr,
 )
@@ -283,8 +283,8 @@ def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
         pg.RankRLS(),
         pg.RankRLSCV(),
         pg.RankRLSCV(cv=3),
-        pg.RankRLS(positive=True),
-        pg.RankRLSCV([1.0], l1_ratio=0.5),
+        pg.RankRLS(constraint=pg.Positive()),
+        pg.RankRLSCV([1.0], constraint=pg.ElasticNet(0.5)),
     ],
     ids=repr,
 )

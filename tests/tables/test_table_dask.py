@@ -54,7 +54,7 @@ MODELS = {
     "RankRLSCV": pg.RankRLSCV(
         pairs=["with_ties", "gain_difference"], feature_map=pg.RandomNodes(9, random_state=0)
     ),
-    "folds": pg.RankRLSCV(cv=3, positive=True),
+    "folds": pg.RankRLSCV(cv=3, constraint=pg.Positive()),
     "landmarks": pg.RankRLS(feature_map=pg.Nystroem(n_components=9, random_state=0)),
     "machine": pg.PairwiseELMCV(n_nodes=9, random_state=0),
     "RankSVM": pg.RankSVM(C=0.1, tol=0.01),

@@ -153,7 +153,7 @@ def test_a_search_that_holds_every_query_out(name, weighted):
 
 @every(name=[*SEARCHES, "positive"])
 def test_a_search_with_a_validation_table(name):
-    model = pg.RankRLSCV(**(SEARCHES | {"positive": {"positive": True}})[name])
+    model = pg.RankRLSCV(**(SEARCHES | {"positive": {"constraint": pg.Positive()}})[name])
     held = make_rows(seed=5)
     wanted = clone(model).fit(ROWS.X, ROWS.y, qid=ROWS.qid, validation=(held.X, held.y, held.qid))
     compare_searches(clone(model).fit(tables()[1], validation=tables(held)[1]), wanted)
@@ -171,7 +171,7 @@ FOLDS = {
 def test_folds_are_those_of_the_same_rows_in_memory(name):
     cv, weighted = FOLDS[name], name in ("none", "splitter")
     for model in (
-        pg.RankRLSCV(alphas=[0.1, 100.0], cv=cv, positive=True),
+        pg.RankRLSCV(alphas=[0.1, 100.0], cv=cv, constraint=pg.Positive()),
         pg.RankRLSCV(alphas=[0.1, 100.0], cv=cv or 5),
         pg.RankSVMCV([0.01], cv=cv),
     ):

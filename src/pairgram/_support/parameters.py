@@ -247,14 +247,18 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "distances, such as rbf, try standard too, or maxabs with --sparse, but not in letor]",
         many=True,
     ),
-    "positive": Parameter(
-        stored=Setting(
-            "True, False, or a list of names or numbers of columns",
-            lambda value: FLAG.fits(value) or _are_columns(value),
+    "constraint": Parameter(
+        Setting(
+            "None, Positive(...), ElasticNet(...) or MaxNonzero(...)",
+            lambda value: value is None or hasattr(value, "of_columns"),
         ),
     ),
-    "l1_ratio": Parameter(number(0, high=1)),
-    "n_nonzero_coefs": Parameter(optional(COUNT)),
+    "columns": Parameter(
+        stored=optional(Setting("a list of names or numbers of columns", _are_columns))
+    ),
+    "l1_ratio": Parameter(number(0, above=True, high=1)),
+    "positive": Parameter(FLAG),
+    "k": Parameter(COUNT),
     "prior": Parameter(
         None,
         "--prior MODEL",

@@ -78,7 +78,7 @@ def posterior(
         If the model is another one.
     ValueError
         If these are not the rows that the model was fitted to; if the labels make the weights of
-        pairs, as with ``pairs="without_ties"``; or if the model has constraints, no ridge or a
+        pairs, as with ``pairs="without_ties"``; or if the model has a constraint, no ridge or a
         precomputed kernel, or was found by conjugate gradients.
     MemoryError
         If the matrix does not fit into memory.
@@ -110,10 +110,9 @@ def posterior(
     told["feature_map"] = None if kernel else model.feature_map_
     told["pairs"] = Pairs(**told["pairs"])
     spec, alpha = RankRLS(**told)._spec(), float(told["alpha"])
-    if spec.constraints is not None:
+    if spec.constraint is not None:
         raise ValueError(
-            "a posterior needs a model without positive, l1_ratio or n_nonzero_coefs, under which "
-            "weights are not Gaussian"
+            "a posterior needs a model without a constraint, under which weights are not Gaussian"
         )
     if is_precomputed(told["kernel"]):
         raise ValueError(

@@ -80,8 +80,9 @@ def _model(file: Path, top: int) -> dict[str, Any]:
     if model.fill_values_ is not None:
         values = "values that the file holds" if model.fill_values_.any() else "0"
         report["missing_features"] = f"take {values}"
-    if parameters.get("prior") is not None:
-        parameters["prior"] = str(parameters["prior"])
+    for name in ("prior", "constraint"):
+        if parameters.get(name) is not None:
+            parameters[name] = str(parameters[name])
     feature_map = model.feature_map_
     if feature_map is not None:
         parameters["feature_map"] = _map_parameters(feature_map)
@@ -185,7 +186,7 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of a model and of its feature map in one list.
 
     Parameters of nodes are left out if there is a kernel, as are those that the kernel does not
-    use, and constraints that there are not.
+    use, and a constraint that there is not.
     """
     of_map = dict(parameters.get("feature_map") or {})
     shown = {**parameters, "feature_map": of_map.pop("kind", None)}
@@ -194,10 +195,7 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
     hidden = {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
     if kernel is not None:
         hidden |= {"n_nodes", "activation", "weight_range", "bias_range", "random_state"}
-    for name in (
-        *("positive", "l1_ratio", "n_nonzero_coefs"),
-        *("kernel", "feature_map", "inputs"),
-    ):
+    for name in ("constraint", "kernel", "feature_map", "inputs"):
         if not shown.get(name):
             hidden.add(name)
     return {name: value for name, value in shown.items() if name not in hidden}

@@ -116,6 +116,12 @@ OF_PRIOR = Setting(
         and value["kind"] in MODELS
     ),
 )
+# The name of one constraint, with its parameters.
+OF_CONSTRAINT = {
+    "Positive?": stored("columns"),
+    "ElasticNet?": stored("l1_ratio", "positive"),
+    "MaxNonzero?": stored("k"),
+}
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
 RIDGE_OR_KERNEL = {
     **stored("kernel", *OF_KERNEL, "form"),
@@ -154,7 +160,8 @@ MODELS: Mapping[str, Kind] = {
         {
             **RIDGE_OR_KERNEL,
             **OF_PAIRS,
-            **stored("alpha", "scale", "positive", "l1_ratio", "n_nonzero_coefs"),
+            **stored("alpha", "scale"),
+            "constraint?": OF_CONSTRAINT,
         },
     ),
     "PointwiseELM": _kind(OF_MACHINE),

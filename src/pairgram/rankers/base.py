@@ -587,8 +587,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         parameters |= {"feature_map": map_settings, "fitted": settings}
         parameters["inputs"] = None if self.inputs_ is None else self.inputs_.kind
         parameters.pop("prior", None)
-        if isinstance(parameters.get("positive"), np.ndarray):
-            parameters["positive"] = parameters["positive"].tolist()
+        constraint = parameters.pop("constraint", None)
+        if constraint is not None:
+            parameters["constraint"] = constraint.in_file()
         if self.prior_ is not None:
             if not isinstance(self.prior_, LinearRanker):
                 raise ValueError(

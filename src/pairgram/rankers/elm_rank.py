@@ -99,9 +99,7 @@ class DrawnSpec(LeastSquares):
         if pairs.kind is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
         return cls(
-            Preparation(
-                tuple(kinds), takes_offset=False, no_table=needs_rows(model), missing=model.missing
-            ),
+            Preparation(tuple(kinds), no_table=needs_rows(model), missing=model.missing),
             (pairs,),
             model.n_nodes,
             model.activation,
@@ -328,7 +326,7 @@ class ELMRank(LinearRanker):
     HᵀLH, so β is the solution of a damped ridge. A draw costs n · n_nodes² + n_nodes³ flops. If
     there are many rows, H is not stored. Scale the inputs to similar size, such as [0, 1].
 
-    There is no prior, so `fit` takes no offset, and it takes no table of `scan`.
+    There is no prior, and `fit` takes no table of `scan`.
 
     References
     ----------
@@ -433,7 +431,7 @@ class ELMRankCV(LinearSearch):
     With query ids and ``scope="global"``, the model is fitted to pairs of all rows. Folds still
     hold whole queries, and held-out scores are compared within queries.
 
-    `fit` takes neither an offset nor a table of `scan`, as in `ELMRank`.
+    `fit` takes no table of `scan`, as in `ELMRank`.
 
     References
     ----------

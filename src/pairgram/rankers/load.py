@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from pairgram import constraints
 from pairgram._support.files import shown
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import restore_map
@@ -259,6 +260,8 @@ def restore_model(
     inputs = settings["inputs"]
     if "pairs" in settings:
         settings["pairs"] = Pairs(**settings["pairs"]).short
+    for name, named in settings.pop("constraint", {}).items():
+        settings["constraint"] = getattr(constraints, name)(**named)
     estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
         settings["feature_map"] = feature_map

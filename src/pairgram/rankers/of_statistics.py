@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ from pairgram.model_selection.judge import (
     as_list,
     search_results,
 )
+from pairgram.solvers.constraint import Constraint
 from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
 
@@ -38,7 +39,7 @@ def of_statistics(
     *,
     scale: bool,
     prior: ArrayLike | None,
-    **constraints: Any,
+    constraint: Constraint | None = None,
 ) -> _Ranker:
     """Return a fitted model; see `RankRLS.from_pairgram`."""
     total = _sums_of(pairgram, ": the statistics come first, and alpha second")
@@ -47,9 +48,9 @@ def of_statistics(
         pairs=pairgram.settings.short,
         scale=scale,
         prior=prior,
-        **constraints,
+        constraint=constraint,
     )
-    model.coef_ = pairgram.solve(alpha, scale=scale, prior=prior, **constraints)
+    model.coef_ = pairgram.solve(alpha, scale=scale, prior=prior, constraint=constraint)
     _tell_of_sums(model, total)
     return model
 

@@ -92,8 +92,6 @@ class Preparation:
     prior : array-like, fitted model or None
     no_columns : str
         Why the model has no columns that weights of a prior could belong to; "" if it has.
-    takes_offset : bool
-        Whether the model can start from scores.
     no_table : str
         Why the model cannot be fitted to a table; "" if it can.
     other_maps : tuple of unfitted transformer or None
@@ -108,7 +106,6 @@ class Preparation:
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
-    takes_offset: bool = True
     no_table: str = ""
     other_maps: tuple[Any, ...] = ()
     missing: Missing | None = None
@@ -135,12 +132,6 @@ class Preparation:
         if info.groups is not None and not hasattr(model, "cv"):
             raise ArgumentError(
                 "groups", f"must be None: {name} holds no rows out, but RankRLSCV does"
-            )
-        if info.offset is not None and not self.takes_offset:
-            raise ArgumentError(
-                "offset",
-                f"must be None: {name} has no prior and takes no offset, but PairwiseELM and "
-                "RankRLS do",
             )
 
     @property
@@ -392,7 +383,7 @@ class Search(NamedTuple):
         if len(settings) > 1:
             wrong = "where pairs or targets are chosen, whose likelihoods cannot be compared"
         elif constrained:
-            wrong = "with positive, l1_ratio or n_nonzero_coefs, under which weights are not normal"
+            wrong = "with a constraint, under which weights are not normal"
         elif alphas is not None and not alphas.min() > 0:
             wrong = "with an alpha of 0, which has no likelihood"
         if wrong:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError
@@ -23,23 +23,12 @@ from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.of_statistics import of_days, of_statistics
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
-from pairgram.solvers.constrained import NO_PRIOR, Constraints
+from pairgram.solvers.constraint import Constraint
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, BaseEstimator, Estimator, Transformer
+    from pairgram._support.types import CV, Estimator, Transformer
     from pairgram.metrics.evaluation import Scoring
     from pairgram.solvers.pairgram import Pairgram
-
-
-def _constraints_of(model: BaseEstimator) -> Constraints | None:
-    """Return the constraints of a `RankRLS` or a `RankRLSCV`."""
-    free = model.positive is False and model.n_nonzero_coefs is None
-    if free and isinstance(model.l1_ratio, float) and model.l1_ratio == 0.0:
-        return None
-    constraints = Constraints.make(model.positive, model.l1_ratio, model.n_nonzero_coefs, None)
-    if constraints is not None and model.prior is not None:
-        raise ValueError(NO_PRIOR)
-    return constraints
 
 
 @dataclass(eq=False, repr=False)
@@ -78,14 +67,10 @@ class RankRLS(LinearRanker):
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
         ``scale=True``. Kernels other than "linear" have only the dual form.
-    positive : bool or list of column names or numbers, default=False
-        Whether all weights must be ≥ 0, or the columns of X whose weights must be.
-    l1_ratio : float from 0 to 1, default=0.0
-        The share r of the penalty that makes weights exactly 0. The penalty is then
-        ``alpha ((1 − r) ‖w‖² + 2 r ‖w‖₁)``.
-    n_nonzero_coefs : int ≥ 1 or None, default=None
-        If given, at most this many weights are not 0. Columns are added one by one, always the one
-        that lowers the objective most if all weights are fitted anew.
+    constraint : Positive, ElasticNet, MaxNonzero or None, default=None
+        What the weights must be like: ``Positive(["price"])`` are ≥ 0, for these columns or all;
+        ``ElasticNet(0.5)`` has a penalty that makes some exactly 0; with ``MaxNonzero(5)`` at most
+        so many are not 0.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         A model to start from, in place of the model 0: the ridge is on the difference from it. It
         is a single model, not a probability distribution. See the notes. It may be
@@ -220,13 +205,7 @@ class RankRLS(LinearRanker):
     outweigh others of their query by many powers of ten: with weights that span 24 powers of ten,
     scores err by up to 1e-7.
 
-    `positive`, `l1_ratio` and `n_nonzero_coefs` need the primal form, without a feature map or
-    kernel. They take about d³ flops for every alpha besides the Gram matrix: non-negative least
-    squares by block principal pivoting, scikit-learn's coordinate descent followed by an exact
-    solution for the columns that it found, or a Cholesky decomposition with the best column as the
-    next pivot.
-    `n_nonzero_coefs` cannot be combined with the others, and a list of columns in `positive` not
-    with `l1_ratio`.
+    A `constraint` needs the primal form, without a feature map or kernel.
 
     References
     ----------
@@ -252,21 +231,16 @@ class RankRLS(LinearRanker):
     degree: int = 3
     coef0: float = 1.0
     form: Form = "auto"
-    positive: bool | Sequence[Any] | NDArray[Any] = False
-    l1_ratio: float = 0.0
-    n_nonzero_coefs: int | None = None
+    constraint: Constraint | None = None
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | None = None
     missing: Missing | None = None
 
     def _spec(self) -> RidgeSpec:
-        check_parameters(self, "alpha", "scale")
+        check_parameters(self, "alpha", "scale", "constraint")
         settings = Pairs.of(self.pairs)
-        constraints = _constraints_of(self)
-        scales = (bool(self.scale),)
-        return ridge_spec(
-            self, settings, self.alpha, self.feature_map, scales=scales, constraints=constraints
-        )
+        own = {"scales": (bool(self.scale),), "constraint": self.constraint}
+        return ridge_spec(self, settings, self.alpha, self.feature_map, **own)
 
     @classmethod
     def from_pairgram(
@@ -275,9 +249,7 @@ class RankRLS(LinearRanker):
         alpha: float = 1.0,
         *,
         scale: bool = False,
-        positive: bool | Sequence[Any] | NDArray[Any] = False,
-        l1_ratio: float = 0.0,
-        n_nonzero_coefs: int | None = None,
+        constraint: Constraint | None = None,
         prior: ArrayLike | None = None,
     ) -> Self:
         """Make a fitted model from statistics, such as those of a stream.
@@ -288,7 +260,7 @@ class RankRLS(LinearRanker):
         ----------
         pairgram : Pairgram
             The statistics. Their pairs become those of the model.
-        alpha, scale, positive, l1_ratio, n_nonzero_coefs :
+        alpha, scale, constraint :
             As for the class.
         prior : array-like of shape (n_features,) or None
             As in `Pairgram.solve`.
@@ -311,8 +283,7 @@ class RankRLS(LinearRanker):
         True
         """
         told: dict[str, Any] = {"scale": scale, "prior": prior}
-        told |= {"positive": positive, "l1_ratio": l1_ratio, "n_nonzero_coefs": n_nonzero_coefs}
-        return of_statistics(cls, pairgram, alpha, **told)
+        return of_statistics(cls, pairgram, alpha, **told, constraint=constraint)
 
 
 @dataclass(eq=False, repr=False)
@@ -341,10 +312,8 @@ class RankRLSCV(LinearSearch):
     feature_map : as in `RankRLS`, or a list of such to choose from
         The list may contain None. Each has a Gram matrix and a decomposition of its own.
     kernel, degree, coef0, form : as in `RankRLS`
-    positive, l1_ratio, n_nonzero_coefs : as in `RankRLS`
-        A single value, not a list. Every split is then solved anew, and None as `cv` stands for
-        five folds of queries. If `l1_ratio` is above 0, None as `alphas` stands for 34 values. The
-        first is the least at which all weights are 0, and each is ``2^(1/3)`` times the next.
+    constraint : as in `RankRLS`
+        Every split is then solved anew, and None as `cv` stands for five folds of queries.
     cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
         How rows are held out if `fit` gets no validation set:
 
@@ -572,9 +541,7 @@ class RankRLSCV(LinearSearch):
     form: Form = "auto"
     cv: CV = None
     scoring: Scoring = None
-    positive: bool | Sequence[Any] | NDArray[Any] = False
-    l1_ratio: float = 0.0
-    n_nonzero_coefs: int | None = None
+    constraint: Constraint | None = None
     prior: Estimator | ArrayLike | None = None
     inputs: InputsName | Sequence[InputsName | None] | None = None
     missing: Missing | None = None
@@ -593,7 +560,7 @@ class RankRLSCV(LinearSearch):
             as_list(self.feature_map, "feature_map"),
             ("pairs", "scale") + ("feature_map",) * isinstance(self.feature_map, (list, tuple)),
             scales=tuple(map(bool, scales)),
-            constraints=_constraints_of(self),
+            constraint=check("constraint", self.constraint),
         )
 
     @classmethod

@@ -59,7 +59,7 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets, with_units
-from pairgram.solvers.constrained import NO_MAP, Constraints
+from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.evidence import ByEvidence
@@ -193,7 +193,7 @@ class RidgeSpec(LeastSquares):
     gammas : tuple of float or None
         The candidate gammas of a kernel, of which `rows` has the first.
     form : {"auto", "primal", "dual"}
-    constraints : Constraints or None
+    constraint : Constraint or None
         What the weights must be like.
     """
 
@@ -201,7 +201,7 @@ class RidgeSpec(LeastSquares):
     scales: tuple[bool, ...] = (False,)
     gammas: tuple[float | None, ...] = (None,)
     form: Form = "auto"
-    constraints: Constraints | None = None
+    constraint: Constraint | None = None
 
     def of_preferences(self, preferences: Preferences, name: str) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
@@ -212,7 +212,7 @@ class RidgeSpec(LeastSquares):
     @property
     def takes_sets(self) -> bool:
         """Whether compiled code can solve sets of rows, of which the feature map reads none."""
-        free = self.constraints is None and self.form == "auto"
+        free = self.constraint is None and self.form == "auto"
         one = len(self.settings) == len(self.gammas) == 1 and self.scales == (False,)
         return self.rows.takes_sets and free and one and self._holds_out
 
@@ -352,25 +352,22 @@ class RidgeSpec(LeastSquares):
         `validates` says that a validation set judges. `iterate` is as in `Coordinates.choose`.
         """
         scale = any(self.scales)
-        if self.constraints is not None:
+        if self.constraint is not None:
             inputs, feature_map = parts_of(data.feature_map)
             if feature_map is not None:
                 raise ValueError(NO_MAP)
-            constraints = replace(
-                self.constraints, names=None if data.names is None else data.names.tolist()
-            )
+            if self.rows.prior is not None:
+                raise ValueError(NO_PRIOR)
             n_columns = data.X.shape[1] if inputs is None else inputs.n_features_in_
-            constraints.require_columns(n_columns, data.n_features)
+            constraint = self.constraint.of_columns(n_columns, data.n_features, data.names)
             if self.form == "dual":
-                raise ValueError(
-                    "form must not be 'dual' with positive, l1_ratio or n_nonzero_coefs"
-                )
+                raise ValueError("form must not be 'dual' with a constraint")
             if scipy.sparse.issparse(data.X):
                 require_gram(data.n_features, SPARSE_GRAM)
             if data.preferences is not None:
                 data = compared(data, data.features())
             work = self._work(data, validates)
-            return Coordinates(data, scale=scale, constraints=constraints, work=work)
+            return Coordinates(data, scale=scale, constraint=constraint, work=work)
         if self.search is not None:
             cv, by_evidence = self.search.cv, self.search.by_evidence
             compares = data.preferences is not None and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP)
@@ -393,7 +390,7 @@ class RidgeSpec(LeastSquares):
         n_alphas = n_alphas if self.alphas is None else len(self.alphas)
         if validates or self.search.by_evidence or _leaves_pairs_out(cv):
             return Work(n_alphas, path=True)
-        exact = cv is None and self.constraints is None
+        exact = cv is None and self.constraint is None
         if exact:
             width = min(len(data.y), data.n_features)
             form = "dual" if width == len(data.y) else "primal"
@@ -506,7 +503,7 @@ class RidgeSpec(LeastSquares):
             self.search.require_evidence(
                 self.settings,
                 self.alphas,
-                constrained=self.constraints is not None,
+                constrained=self.constraint is not None,
                 validates=validates,
                 has_groups=has_groups,
             )
@@ -542,20 +539,18 @@ class RidgeSpec(LeastSquares):
             return ByEvidence.make(data)
         if data.preferences is not None:
             told = search.cv, held, search.scoring
-            exact = exact and self.constraints is None
+            exact = exact and self.constraint is None
             judge = ComparisonJudge.make(data, *told, exact=exact)
             return HeldOutComparisons(judge.rows, judge)
         if held is None and _leaves_pairs_out(search.cv):
-            if self.constraints is not None:
-                raise ValueError(
-                    f"cv must not be {LEAVE_PAIR_OUT!r} with positive, l1_ratio or n_nonzero_coefs"
-                )
+            if self.constraint is not None:
+                raise ValueError(f"cv must not be {LEAVE_PAIR_OUT!r} with a constraint")
             return LeavePairOut.make(data, search.scoring)
         cv = search.cv
         if held is None and cv is None:
             cheap = (
                 exact
-                and self.constraints is None
+                and self.constraint is None
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
@@ -600,7 +595,7 @@ class RidgeSpec(LeastSquares):
         """
         make = partial(_Candidate, data, coordinates, settings, scale)
         given = self._descending
-        if coordinates.constraints is not None or coordinates.iterate:
+        if coordinates.constraint is not None or coordinates.iterate:
             assert isinstance(judge, HoldOut)
             judged_along = judge.judge_steps if coordinates.iterate else judge.judge_constrained
             solved = judged_along(coordinates, settings, scale, given)
@@ -647,7 +642,7 @@ class RidgeSpec(LeastSquares):
             path = chosen.coordinates.coefs(chosen.solved[order])
             models = {"coef_path_": path, "coef_": path[int(np.argmax(order == at))].copy()}
         sums = chosen.known_sums(models["coef_"])
-        decomposes = self.constraints is None or self.alphas is None
+        decomposes = self.constraint is None or self.alphas is None
         if decomposes and not chosen.scale and not chosen.coordinates.iterate:
             self._warn_of_narrow_columns(chosen.data, sums, float(chosen.alphas[at]))
         fitted = {
@@ -688,7 +683,7 @@ class RidgeSpec(LeastSquares):
             all_rows = any(one.joins_all_rows for one in self.settings)
             if validation is None:
                 refuse_folds(self.settings)
-            exact = self.constraints is None and not all_rows
+            exact = self.constraint is None and not all_rows
             judge = rows.judge_of(self.search, validation, exact)
         readers = [rows.reader(kind, own) for kind, own in self.rows.ways()]
         advice = NO_GRAM
@@ -777,7 +772,7 @@ class RidgeSpec(LeastSquares):
 
     def _in_coordinates(self, reader: BlockReader) -> tuple[BlockReader, Coordinates]:
         """Return the primal coordinates of a table, and the reader of its rows in them."""
-        if any(self.scales) or self.constraints is not None:
+        if any(self.scales) or self.constraint is not None:
             coordinates = self._coordinates(reader.pattern)
         else:
             coordinates = Coordinates.of_features(reader.pattern, self.settings)

@@ -27,7 +27,7 @@ from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
 from pairgram.features.kernels import alternatives
 from pairgram.features.random_nodes import reduce_nodes
-from pairgram.solvers.constrained import Constraints
+from pairgram.solvers.constraint import Constraint
 from pairgram.solvers.costs import (
     ONE_RIDGE,
     Work,
@@ -91,7 +91,7 @@ class Coordinates:
         Returns the coordinates of direct solutions.
     scale : bool
         Whether the features may be scaled. This needs counts of the queries in which they vary.
-    constraints : Constraints or None
+    constraint : Constraint or None
         What the weights must be like. This needs the features in the primal form.
     work : Work
         What is to be solved, by which the expected time is known.
@@ -108,7 +108,7 @@ class Coordinates:
     most_products: float = 0.0
     instead: Callable[[], Coordinates] | None = None
     scale: bool = False
-    constraints: Constraints | None = None
+    constraint: Constraint | None = None
     work: Work = ONE_RIDGE
     told: str | None = None
     compares: bool = False
@@ -286,7 +286,7 @@ class Coordinates:
             advice = "a larger alpha needs fewer steps" + ", as do fewer folds" * self.work.path
         elif self.form == "dual":
             advice = alternatives(getattr(self.data.feature_map, "kernel", None))
-        elif self.constraints is not None:
+        elif self.constraint is not None:
             advice = "take fewer columns, alphas or folds"
         else:
             advice = "take fewer features"
@@ -300,7 +300,7 @@ class Coordinates:
     def _seconds_in(self, form: str, n_rows: int | None = None) -> float:
         if form == "dual":
             return dual_seconds(self.data, self.work)
-        constrained = self.constraints is not None
+        constrained = self.constraint is not None
         return primal_seconds(self.data, self.work, constrained=constrained, n_rows=n_rows)
 
     @property
@@ -400,7 +400,7 @@ class Coordinates:
             direct = self.instead()
             return direct.solve(settings, alpha, scale=scale)
         total = self.statistics(settings)
-        if self.constraints is None:
+        if self.constraint is None:
             solved = total.solve(alpha, scale=scale)
         else:
             solved = self.constrained(total, np.array([alpha]), scale)[1][0]
@@ -411,9 +411,9 @@ class Coordinates:
         self, total: Statistics, alphas: Vector | None, scale: bool
     ) -> tuple[Vector, Vector]:
         """Return `PairSums.constrained_path`."""
-        assert isinstance(total, PairSums) and self.constraints is not None
+        assert isinstance(total, PairSums) and self.constraint is not None
         started = self.data.offset is not None
-        return total.constrained_path(self.constraints, alphas, scale=scale, started=started)
+        return total.constrained_path(self.constraint, alphas, scale=scale, started=started)
 
     def column_sums(self, total: Statistics, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X, or of the inputs, vary over pairs, or None."""

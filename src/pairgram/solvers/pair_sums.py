@@ -21,10 +21,11 @@ from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import is_known, same_map
-from pairgram.solvers.constrained import Constraints
+from pairgram.solvers.constraint import Constraint
 from pairgram.solvers.ridge_path import (
     ColumnSums,
     RidgePath,
+    blas_guard,
     scale_factors,
     solve_ridge,
 )
@@ -270,7 +271,7 @@ class PairSums:
 
     def constrained_path(
         self,
-        constraints: Constraints,
+        constraint: Constraint,
         alphas: Vector | None,
         *,
         scale: bool,
@@ -278,14 +279,15 @@ class PairSums:
     ) -> tuple[Vector, Vector]:
         """Return (alphas, weights of shape (n_alphas, n_features)) of constrained problems.
 
-        For None, the alphas are a grid that suits the constraints; `started` says that there are
+        For None, the alphas are a grid that suits the constraint; `started` says that there are
         offsets.
         """
         G, g = self.G, self.g
         factor = self.scale_factors() if scale else np.ones(len(g))
         G, g = factor[:, None] * G * factor, factor * g
-        alphas = constraints.default_alphas(G, g, started) if alphas is None else alphas
-        return alphas, factor * constraints.path(G, g, alphas)
+        alphas = constraint.default_alphas(G, g, started) if alphas is None else alphas
+        with blas_guard(len(g)):
+            return alphas, factor * constraint.solve(G, g, alphas)
 
     def column_sums(self, coef: Vector) -> ColumnSums:
         """Return how much every column, and the score of a model, vary over the pairs."""

@@ -27,7 +27,7 @@ from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
 from pairgram.files.read_write import pack, read_file, unpack
-from pairgram.solvers.constrained import NO_MAP, NO_PRIOR, Constraints
+from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import data_of_block, one_row
@@ -566,9 +566,7 @@ class Pairgram:
         alpha: float,
         *,
         scale: bool = False,
-        positive: object = False,
-        l1_ratio: float = 0.0,
-        n_nonzero_coefs: int | None = None,
+        constraint: Constraint | None = None,
         prior: ArrayLike | None = None,
     ) -> Vector:
         """Return the weights that minimise the objective for one ridge, shape (n_features,).
@@ -586,24 +584,25 @@ class Pairgram:
         prior : array-like of shape (n_features,) or None, default=None
             Weights w₀ to start from, in place of 0: the ridge is on ``w − w₀``, and the solution is
             ``w₀ + (G + alpha I)⁻¹ (g − G w₀)``.
-        positive, l1_ratio, n_nonzero_coefs :
-            Constraints of the weights, as in `RankRLS`.
+        constraint : Positive, ElasticNet, MaxNonzero or None, default=None
+            What the weights must be like, as in `RankRLS`.
 
         Raises
         ------
         ValueError
             If `alpha` is not finite and ≥ 0, if `prior` is not n_features finite numbers, or
-            if a constraint is not as described.
+            if `constraint` is not as described.
         """
         check("alpha", alpha)
-        constraints = Constraints.make(positive, l1_ratio, n_nonzero_coefs, self.feature_names_in_)
-        if constraints is not None:
+        check("constraint", constraint)
+        if constraint is not None:
             if prior is not None:
                 raise ValueError(NO_PRIOR)
             if self.feature_map is not None:
                 raise ValueError(NO_MAP)
-            one = np.array([float(alpha)])
-            return self._total.constrained_path(constraints, one, scale=scale)[1][0]
+            n, one = self.n_features, np.array([float(alpha)])
+            own = constraint.of_columns(n, n, self.feature_names_in_)
+            return self._total.constrained_path(own, one, scale=scale)[1][0]
         G, g, origin = self._from(prior)
         factor = self._total.scale_factors() if scale else None
         return origin + solve_ridge(G, g, float(alpha), factor)

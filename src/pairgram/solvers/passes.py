@@ -387,7 +387,7 @@ def solve_path(
     coordinates = replace(coordinates, _known={settings: total})
     alphas = None if given is None else np.sort(given)[::-1].copy()
     rests = [] if judge.folds is None else _rests(parts, judge.folds, settings)
-    if coordinates.constraints is not None:
+    if coordinates.constraint is not None:
         alphas, solved = coordinates.constrained(total, alphas, scale)
         found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
         scores = partial(linear_scores, found or [solved])

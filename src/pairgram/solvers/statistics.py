@@ -155,7 +155,7 @@ DENSE_GRAM = 4
 # What needs no Gram matrix.
 NO_GRAM = (
     "take fewer features, or fit sparse rows in memory by RankSVM, or by RankRLS without "
-    "positive, l1_ratio and n_nonzero_coefs, which need no such matrix"
+    "a constraint, which need no such matrix"
 )
 
 

@@ -1,5 +1,6 @@
 """Weights with signs and sparse weights, against solvers of explicit pairs of rows."""
 
+import pickle
 from itertools import combinations
 
 import numpy as np
@@ -7,12 +8,14 @@ import pandas as pd
 import pytest
 import scipy.linalg
 from scipy.optimize import lsq_linear, nnls
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.linear_model import ElasticNet
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 
 import pairgram as pg
 from axes import every
-from parts.solvers import constrained
+from parts.constraints import positive as solver
 
 
 def rows_of(seed=0, n_features=7, n_queries=12):
@@ -29,7 +32,7 @@ def differences(X, y, qid):
 @every(seed=range(3), alpha=[0.0, 0.5, 50.0])
 def test_positive_weights_are_those_of_nnls(seed, alpha):
     X, y, qid = rows_of(seed)
-    model = pg.RankRLS(alpha, positive=True).fit(X, -y + X[:, 0], qid=qid)
+    model = pg.RankRLS(alpha, constraint=pg.Positive()).fit(X, -y + X[:, 0], qid=qid)
     D, d = differences(X, -y + X[:, 0], qid)
     G = D.T @ D + alpha * np.eye(7)
     R = scipy.linalg.cholesky(G)
@@ -57,12 +60,14 @@ def test_the_path_of_positive_weights_is_that_of_nnls(n_features, kind, order):
     alphas = 10.0 ** np.arange(4, -3, -1)[::order]
     centred = X - X.mean(axis=0)
     statistics = pg.Pairgram.from_rows(X, y)
-    path = pg.RankRLSCV(alphas, positive=True, cv=2).fit(X, y).coef_path_
+    path = pg.RankRLSCV(alphas, constraint=pg.Positive(), cv=2).fit(X, y).coef_path_
     for alpha, coef in zip(alphas, path, strict=True):
         ridge = np.sqrt(alpha / len(X)) * np.eye(n_features)
         expected = nnls(np.vstack([centred, ridge]), np.append(y, np.zeros(n_features)))[0]
         np.testing.assert_allclose(coef, expected, atol=1e-8)
-        np.testing.assert_allclose(statistics.solve(alpha, positive=True), expected, atol=1e-8)
+        np.testing.assert_allclose(
+            statistics.solve(alpha, constraint=pg.Positive()), expected, atol=1e-8
+        )
 
 
 def test_block_pivoting_ends_where_blocks_alone_would_not():
@@ -76,10 +81,10 @@ def test_block_pivoting_ends_where_blocks_alone_would_not():
         R = scipy.linalg.cholesky(A)
         expected = nnls(R, scipy.linalg.solve_triangular(R, g, trans="T"))[0]
         for used in (g > 0, np.zeros(n, bool), np.ones(n, bool), rng.random(n) < 0.5):
-            found = constrained._pivoted(A, g, np.ones(n, bool), used)
+            found = solver._pivoted(A, g, np.ones(n, bool), used)
             np.testing.assert_allclose(found, expected, atol=1e-8 * max(1.0, expected.max()))
     both = np.ones(2, bool)
-    assert constrained._pivoted(np.ones((2, 2)), np.ones(2), both, both) is None  # singular
+    assert solver._pivoted(np.ones((2, 2)), np.ones(2), both, both) is None  # singular
 
 
 @every(columns=[[0], [1, 2, 5], [6, 3], range(7)], scale=[False, True])
@@ -92,10 +97,10 @@ def test_some_weights_are_positive(columns, scale):
     low[list(columns)] = 0.0
     A, b = np.vstack([D, np.diag(ridge)]), np.concatenate([d, np.zeros(7)])
     expected = lsq_linear(A, b, (low, np.inf), method="bvls", tol=1e-15).x
-    model = pg.RankRLS(0.7, scale=scale, positive=list(columns)).fit(X, y, qid=qid)
+    model = pg.RankRLS(0.7, scale=scale, constraint=pg.Positive(list(columns))).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
     frame = pd.DataFrame(X, columns=list("abcdefg"))
-    named = pg.RankRLS(0.7, scale=scale, positive=["abcdefg"[j] for j in columns])
+    named = pg.RankRLS(0.7, scale=scale, constraint=pg.Positive(["abcdefg"[j] for j in columns]))
     np.testing.assert_array_equal(named.fit(frame, y, qid=qid).coef_, model.coef_)
 
 
@@ -104,15 +109,17 @@ def test_some_weights_are_positive(columns, scale):
 def test_positive_columns_may_be_an_array(estimator, columns, tmp_path):
     X, y, qid = rows_of(1)
     X = pd.DataFrame(X, columns=list("abcdefg"))
-    model = estimator(positive=columns).fit(X, y, qid=qid)
-    assert np.array_equal(model.coef_, estimator(positive=[1, 3]).fit(X, y, qid=qid).coef_)
+    model = estimator(constraint=pg.Positive(columns)).fit(X, y, qid=qid)
+    assert np.array_equal(
+        model.coef_, estimator(constraint=pg.Positive([1, 3])).fit(X, y, qid=qid).coef_
+    )
     model.save(tmp_path / "model")
     loaded = pg.load_model(tmp_path / "model")
-    assert loaded.positive == list(columns)
+    assert loaded.constraint.columns == list(columns)
     assert np.array_equal(loaded.predict(X), model.predict(X))
 
 
-@every(positive=[[0], [2], [0, 2], [0, 1, 2], True], factor=[1e8, 1e-8])
+@every(positive=[[0], [2], [0, 2], [0, 1, 2], None], factor=[1e8, 1e-8])
 def test_weights_of_badly_scaled_columns_are_not_lost(positive, factor):
     rng = np.random.default_rng(0)
     X, scales = rng.normal(size=(60, 4)), np.array([1.0, 1.0, factor, 1.0])
@@ -120,11 +127,11 @@ def test_weights_of_badly_scaled_columns_are_not_lost(positive, factor):
     D, d = differences(X, y, np.zeros(60))
     D = D * scales
     low = np.full(4, -np.inf)
-    low[positive if positive is not True else slice(None)] = 0.0
+    low[slice(None) if positive is None else positive] = 0.0
     # the same problem in columns of about equal size
     A = np.vstack([D / scales, np.diag(0.1 / scales)])
     expected = lsq_linear(A, np.append(d, np.zeros(4)), (low, np.inf), method="bvls", tol=1e-15).x
-    model = pg.RankRLS(0.01, positive=positive).fit(X * scales, y)
+    model = pg.RankRLS(0.01, constraint=pg.Positive(positive)).fit(X * scales, y)
     np.testing.assert_allclose(model.coef_ * scales, expected, atol=1e-6)
 
 
@@ -141,7 +148,9 @@ def test_sparse_weights_are_those_of_the_elastic_net(l1_ratio, positive, alpha):
         max_iter=10**6,
     )
     expected = net.fit(D, d).coef_
-    model = pg.RankRLS(alpha, l1_ratio=l1_ratio, positive=positive).fit(X, y, qid=qid)
+    model = pg.RankRLS(alpha, constraint=pg.ElasticNet(l1_ratio, positive=positive)).fit(
+        X, y, qid=qid
+    )
     np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
     np.testing.assert_array_equal(model.coef_ == 0, expected == 0)
 
@@ -164,29 +173,35 @@ def test_features_are_added_where_the_objective_falls_most(alpha, scale):
         chosen.append(j)
         expected = np.zeros(7)
         expected[chosen] = w
-        model = pg.RankRLS(alpha, n_nonzero_coefs=size, scale=scale).fit(X, y, qid=qid)
+        model = pg.RankRLS(alpha, constraint=pg.MaxNonzero(size), scale=scale).fit(X, y, qid=qid)
         np.testing.assert_allclose(model.coef_, expected, atol=1e-8)
 
 
 def test_equal_and_constant_columns_are_selected_once():
     X, y, qid = rows_of(4, 3)
     X = np.column_stack([X, X[:, 0], np.ones(len(y)), 2 * X[:, 1]])
-    model = pg.RankRLS(0.0, n_nonzero_coefs=6).fit(X, y, qid=qid)
+    model = pg.RankRLS(0.0, constraint=pg.MaxNonzero(6)).fit(X, y, qid=qid)
     assert np.count_nonzero(model.coef_) == 3
     np.testing.assert_allclose(
         np.diff(model.predict(X)), np.diff(pg.RankRLS(0.0).fit(X, y, qid=qid).predict(X)), atol=1e-8
     )
-    for constraints in ({"positive": True}, {"positive": [0, 3]}, {"l1_ratio": 0.5}):
+    for constraints in (
+        {"constraint": pg.Positive()},
+        {"constraint": pg.Positive([0, 3])},
+        {"constraint": pg.ElasticNet(0.5)},
+    ):
         found = pg.RankRLS(1.0, **constraints).fit(X, y, qid=qid).coef_
         assert np.isfinite(found).all() and found[4] == 0
 
 
 CONSTRAINTS = [
-    {"positive": True},
-    {"positive": [0, 2]},
-    {"l1_ratio": 0.5},
-    {"l1_ratio": 0.9, "positive": True},
-    {"n_nonzero_coefs": 3},
+    {"constraint": pg.Positive()},
+    {"constraint": pg.Positive([0, 2])},
+    {"constraint": pg.ElasticNet(0.5)},
+    {
+        "constraint": pg.ElasticNet(0.9, positive=True),
+    },
+    {"constraint": pg.MaxNonzero(3)},
 ]
 
 
@@ -220,7 +235,8 @@ def test_a_validation_set_and_the_default_grid(constraints):
     assert model.alphas_.shape == (34,) and (np.diff(model.alphas_) < 0).all()
     best = pg.evaluate("ndcg@10", y[~first], model.predict(X[~first]), qid[~first])["ndcg@10"]
     assert model.best_score_ == pytest.approx(best)
-    if "l1_ratio" in constraints and "positive" not in constraints:
+    constraint = constraints["constraint"]
+    if isinstance(constraint, pg.ElasticNet) and not constraint.positive:
         counts = np.count_nonzero(model.coef_path_, axis=1)
         assert counts[0] == 0 and counts[1] > 0 and counts[-1] == 7
 
@@ -235,7 +251,7 @@ def test_statistics_and_files_have_the_same_weights(constraints, tmp_path):
     for saved in (model, pg.RankRLSCV([0.5], **constraints).fit(X, y, qid=qid)):
         saved.save(tmp_path / "m")
         loaded = pg.load_model(tmp_path / "m")
-        assert {name: loaded.get_params()[name] for name in constraints} == constraints
+        assert repr(loaded.constraint) == repr(constraints["constraint"])
         np.testing.assert_array_equal(loaded.predict(X), saved.predict(X))
     one = pg.fit_many(pg.RankRLS(0.5, **constraints), [(X, y, qid)]).models[0]
     np.testing.assert_array_equal(one.coef_, model.coef_)
@@ -246,16 +262,41 @@ def test_an_alpha_of_0_is_no_penalty(constraints):
     X, y, qid = rows_of(7)
     model = pg.RankRLSCV([1.0, 0.0, 1e-9], **constraints).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_path_[1], model.coef_path_[2], atol=1e-7)
-    unpenalised = {name: value for name, value in constraints.items() if name != "l1_ratio"}
-    alone = pg.RankRLS(0.0, **unpenalised).fit(X, y, qid=qid)
+    constraint = constraints["constraint"]
+    if isinstance(constraint, pg.ElasticNet):
+        constraint = pg.Positive() if constraint.positive else None
+    alone = pg.RankRLS(0.0, constraint=constraint).fit(X, y, qid=qid)
     np.testing.assert_allclose(model.coef_path_[1], alone.coef_, atol=1e-8)
+
+
+def test_constraints_have_the_habits_of_scikit_learn():
+    X, y, qid = rows_of(8)
+    columns = np.array([1, 3])
+    model = pg.RankRLS(constraint=pg.Positive(columns))
+    assert model.constraint.columns is columns  # as it was given
+    copy = clone(model).set_params(constraint__columns=[2])
+    assert copy.constraint.columns == [2] and model.constraint.columns is columns
+    assert model.get_params()["constraint__columns"] is columns
+    assert repr(pg.RankRLS(constraint=pg.MaxNonzero(3))) == "RankRLS(constraint=MaxNonzero(k=3))"
+    net = pg.RankRLS(1e4, constraint=pg.ElasticNet(0.5))
+    grid = {"constraint__l1_ratio": [0.1, 1.0], "alpha": [1e3, 1e4]}
+    splits = list(pg.QueryKFold(3).split(X, qid=qid))
+    with config_context(enable_metadata_routing=True):
+        found = GridSearchCV(net, grid, cv=splits).fit(X, y, qid=qid)
+    best = found.best_params_
+    alone = pg.RankRLS(best["alpha"], constraint=pg.ElasticNet(best["constraint__l1_ratio"]))
+    np.testing.assert_array_equal(found.predict(X), alone.fit(X, y, qid=qid).predict(X))
+    whole = GridSearchCV(model, {"constraint": [None, pg.Positive(), pg.MaxNonzero(2)]}, cv=splits)
+    with config_context(enable_metadata_routing=True):
+        assert len(whole.fit(X, y, qid=qid).cv_results_["params"]) == 3
+    assert pickle.loads(pickle.dumps(model)).constraint.columns.tolist() == [1, 3]
 
 
 def test_rows_of_one_query_and_fewer_rows_than_features():
     X, y, _ = pg.make_ranking(1, 12, 30, random_state=0)
-    model = pg.RankRLSCV([1.0, 10.0], n_nonzero_coefs=4).fit(X, y)
+    model = pg.RankRLSCV([1.0, 10.0], constraint=pg.MaxNonzero(4)).fit(X, y)
     assert model.form_ == "primal" and np.count_nonzero(model.coef_) == 4
-    assert (pg.RankRLSCV(cv=KFold(3), positive=True).fit(X, y).coef_ >= 0).all()
+    assert (pg.RankRLSCV(cv=KFold(3), constraint=pg.Positive()).fit(X, y).coef_ >= 0).all()
 
 
 @pytest.mark.parametrize("constraints", CONSTRAINTS, ids=repr)
@@ -281,7 +322,7 @@ def test_weights_of_0_are_exactly_0():
         rng = np.random.default_rng(seed)
         X, y = rng.integers(0, 3, (9, 3)) * 1.0, rng.integers(0, 3, 9) * 1.0
         y[:2] = 0, 1  # something to learn
-        coef = pg.RankRLS(positive=True).fit(X, y, qid=np.arange(9) // 3).coef_
+        coef = pg.RankRLS(constraint=pg.Positive()).fit(X, y, qid=np.arange(9) // 3).coef_
         assert not ((coef > 0) & (coef < 1e-12 * coef.max())).any()
         n_zeros += np.count_nonzero(coef == 0)
     assert n_zeros > 100
