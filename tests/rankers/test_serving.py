@@ -59,8 +59,9 @@ def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
     holes[::7, 2] = np.nan
     fitted = [model.fit(X, y, qid=qid) for model in [*MODELS, pg.RankRLS(inputs="raw+rank")]]
     fitted.append(pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean")))
-    sure = pg.posterior(pg.RankRLS().fit(X, y, qid=qid), X, y, qid=qid)
-    drawn = sure.row_scorer(random_state=1)
+    drawn = pg.RankRLS().fit(X, y, qid=qid)
+    drawn.coef_ = pg.posterior(drawn, X, y, qid=qid).draw(1, random_state=1)[0]
+    drawn = drawn.row_scorer()
     scorers = [model.row_scorer(dtype) for model in fitted for dtype in ("float64", "float32")]
     scorers = [(one, (qid,) if one.reads_lists else ()) for one in [*scorers, drawn]]
     told = pickle.dumps((X, qid, scorers))

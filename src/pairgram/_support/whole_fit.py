@@ -73,7 +73,7 @@ def _check_of_arguments(method: Callable[..., Any]) -> Callable[..., None]:
 
 # What to do in place of keywords that are others' words, or were ours in earlier versions.
 ELSEWHERE = {
-    "return_std": "take posterior(model, X, y).std(X)",
+    **dict.fromkeys(("keep_covariance", "return_std"), "take posterior(model, X, y).std(X)"),
     "offset": "add the offsets of the rows to the scores, model.predict(X) + offset",
     "propensity": "give y=Clicks(clicked, propensity)",
     **dict.fromkeys(("scope", "weighting", "target"), "give pairs=Pairs(kind, {}=...)"),

@@ -105,10 +105,7 @@ def posterior(
     check_is_fitted(model)
     model = copy(model)  # which may be fitted again
     told = model._parameters_to_save()  # with what a search has chosen
-    kernel = told["kernel"] not in (None, "linear")
-    told["inputs"] = None if model.inputs_ is None else model.inputs_.kind
-    told["feature_map"] = None if kernel else model.feature_map_
-    told["pairs"] = Pairs(**told["pairs"])
+    told |= {"inputs": None, "feature_map": None, "pairs": Pairs(**told["pairs"])}
     spec, alpha = RankRLS(**told)._spec(), float(told["alpha"])
     if spec.constraint is not None:
         raise ValueError(
@@ -150,7 +147,10 @@ def _refuse(settings: Pairs, alpha: float) -> None:
 def _require_alike(found: Vector, known: Vector) -> None:
     """Raise a ValueError unless scores, or weights, are those of the model but for rounding."""
     if found.shape != known.shape or np.abs(found - known).max() > ALIKE * np.abs(known).max():
-        raise ValueError("X and y are not the rows that the model was fitted to, or not all")
+        raise ValueError(
+            "X and y are not the rows that the model was fitted to, or its scores are rounding "
+            "errors"
+        )
 
 
 def _of_rows(
@@ -181,7 +181,6 @@ def _of_rows(
     order = len(solved.y) if coordinates.form == "dual" else solved.n_features
     require(f"the covariance of {order} unknowns", 32.0 * order**2, "take fewer features or rows")
     total = coordinates.statistics(settings)
-    factor = total.scale_factors() if scale and isinstance(total, PairSums) else None
     if given.preferences is not None:
         fitted = given.preferences.differences(fitted)
     left = _without_own_list(coordinates, settings, alpha, scale)
@@ -200,8 +199,8 @@ def _of_rows(
     elif is_dual:
         root = _explained_root(total.G, alpha)
     else:
-        root = _root_of_inverse(total, alpha, factor)
-    mean, shares = _mean_of(given, settings, kernel)
+        root = _root_of_inverse(total, alpha, scale)
+    mean, shares = _mean_of(given, settings)
     root = coordinates.coefs(root)
     if kernel:
         used = root.any(axis=0) | (shares != 0) | (coef != 0)
@@ -230,18 +229,17 @@ def _of_statistics(
     of the rows is not known. With weights of a prior, y is what these leave of it.
     """
     (scale,), prior, total = spec.scales, spec.rows.prior, statistics._total
-    given, settings = total, total.settings
+    settings = total.settings
     _refuse(settings, alpha)
-    _require_alike(statistics.solve(alpha, scale=scale, prior=prior), model.coef_)
-    root = _root_of_inverse(total, alpha, total.scale_factors() if scale else None)
-    if prior is not None:
-        basis = np.eye(len(prior) + 1)
-        basis[:-1, -1] = -np.asarray(prior, np.float64)
-        total = replace(total, sums=basis.T @ total.required() @ basis)
-    sums, coef = total.factor * total.required(), total.solve(alpha, scale=scale)
+    coef = statistics.solve(alpha, scale=scale, prior=prior)
+    _require_alike(coef, model.coef_)
+    start = np.zeros_like(coef) if prior is None else np.asarray(prior, np.float64)
+    G, g = statistics.G, statistics.g
+    left = max(float(statistics.yy - g @ start - (g - G @ start) @ coef), 0.0)
+    total.warn_of_digits(left)
+    root = _root_of_inverse(total, alpha, scale)
     degrees, weight = total.noise_degrees, total.list_weight
-    noise = max(float(sums[-1, -1] - sums[:-1, -1] @ coef), 0.0) / max(degrees, 1.0)
-    given.warn_of_digits(noise * degrees)
+    noise = left / max(degrees, 1.0)
     # Pairs weigh as much as their rows times the weight of the list, and of n rows 1 is its own.
     rows = (degrees + settings.joins_all_rows) * total.n_rows / max(total.n_rows - total.n_lists, 1)
     mean_weight = weight or total.pair_weight / max(rows, 1.0) or 1.0
@@ -271,13 +269,12 @@ def _without_own_list(
     return scores if np.isfinite(scores).all() else None
 
 
-def _root_of_inverse(total: PairSums, alpha: float, factor: Vector | None) -> Vector:
-    """Return a triangular A with ``AᵀA = (G + alpha I)⁻¹``, where features are scaled by factor."""
-    G = total.G if factor is None else factor[:, None] * total.G * factor
-    G = np.array(G)
+def _root_of_inverse(total: PairSums, alpha: float, scale: bool) -> Vector:
+    """Return a triangular A with ``AᵀA = (G + alpha I)⁻¹``, where features may be scaled."""
+    factor = total.scale_factors() if scale else np.ones(len(total.g))
+    G = factor[:, None] * total.G * factor
     G[np.diag_indices_from(G)] += alpha
-    root = np.ascontiguousarray(inverse_root(G))
-    return root if factor is None else root * factor
+    return np.ascontiguousarray(inverse_root(G)) * factor
 
 
 def _explained_root(G: Vector, alpha: float) -> Vector:
@@ -288,7 +285,7 @@ def _explained_root(G: Vector, alpha: float) -> Vector:
     return np.sqrt(values / (values + alpha) / alpha)[:, None] * vectors.T
 
 
-def _mean_of(data: RankingData, settings: Pairs, kernel: bool) -> tuple[Vector, Vector]:
+def _mean_of(data: RankingData, settings: Pairs) -> tuple[Vector, Vector]:
     """Return the weighted mean of the features of the rows that count, and the shares of rows."""
     if data.preferences is not None:
         weights = data.preferences.counts(len(data.y))
@@ -296,8 +293,6 @@ def _mean_of(data: RankingData, settings: Pairs, kernel: bool) -> tuple[Vector, 
         counts = data.has_pairs(settings) | settings.joins_all_rows
         weights = np.where(counts[data.queries.index()], data.v, 0.0)
     shares, mean = weights / weights.sum(), np.zeros(data.n_features)
-    if kernel:  # of which the matrix is symmetric
-        return data.scores(slice(None), shares[None])[0], shares
     for part in blocks(len(shares), ROWS_AT_ONCE):
         mean += data.features(part).T @ shares[part]
     return mean, shares

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri
 
-from pairgram._support.arrays import blocks, reads_lists
+from pairgram._support.arrays import blocks, blocks_of_parts, reads_lists
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector
 from pairgram._support.files import shown
 from pairgram._support.machine import single_threaded_blas, thread_count
@@ -25,6 +24,7 @@ from pairgram._support.parameters import (
     Setting,
     check_setting,
     check_size,
+    check_text,
     choice,
 )
 from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
@@ -34,14 +34,13 @@ from pairgram.features.base import (
     dense,
     features_of,
     generator,
-    scorer_of,
     scores_of_rows,
 )
 from pairgram.features.kernel_map import kernel_among, with_support_of
 from pairgram.files.kinds import OTHERS, PART
 from pairgram.files.read_write import read_file, write_file
-from pairgram.rankers.load import part_of, restore_model
-from pairgram.rankers.scores import Scorer, columns_of, in_memory
+from pairgram.rankers.load import describe_part, restore_part
+from pairgram.rankers.scores import columns_of, in_memory
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike
@@ -130,7 +129,7 @@ class Posterior:
     label_noise: float
     kind: Literal["exact", "approximate"]
     unseen: float = 0.0
-    mean: Vector | None = None
+    mean: Any = None
     shares: Vector | None = None
 
     def __repr__(self) -> str:
@@ -169,8 +168,7 @@ class Posterior:
         It takes ``n_rows · n_features²`` flops, with a kernel ``n_rows · n_support²`` and the
         kernel values of rows with those of their list.
         """
-        if reference not in get_args(Reference):
-            raise ArgumentError("reference", f"must be 'list' or 'training', got {reference!r}")
+        check_text("reference", reference, get_args(Reference))
         if reference == "training" and self.mean is None:
             raise ArgumentError(
                 "reference",
@@ -295,15 +293,12 @@ class Posterior:
         order = np.arange(len(scores)) if lists.order is None else lists.order
         parts = [order[a:b] for a, b in pairwise(lists.offsets)]
         parts = [part[np.argsort(-scores[part], kind="stable")] for part in parts]
-        order = np.concatenate(parts)
-        ends = np.ones((len(scores), 2), np.int64)
-
-        def fill(part: Rows) -> None:
-            if len(part) > 1:  # a million lists may have one row each
-                ends[part] = self._told_apart(rows[part], scores[part], reach)
-
+        order, ends = np.concatenate(parts), np.ones((len(scores), 2), np.int64)
+        several = [part for part in parts if len(part) > 1]  # a million lists may have one row each
         with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
-            list(pool.map(fill, parts))
+            told = pool.map(lambda own: self._told_apart(rows[own], scores[own], reach), several)
+            for part, found in zip(several, told, strict=True):
+                ends[part] = found
         return {
             **({} if qid is None else {"qid": as_ids(qid, len(scores))[order]}),
             "row": order,
@@ -318,8 +313,10 @@ class Posterior:
     def covariance(self) -> Vector:
         """The covariance of the weights, (n_coefs, n_coefs): ``σ² (G + alpha I)⁻¹``.
 
-        With ``scale=True``, the diagonal of G takes the place of I. It is an error with a kernel,
-        which has no weights.
+        With ``scale=True``, the diagonal of G takes the place of I. The square roots of its
+        diagonal are the deviations of the weights. This is no test of them: the ridge shrinks
+        weights towards 0, and their deviations do not include this bias. It is an error with a
+        kernel, which has no weights.
         """
         if self.shares is not None:
             raise ValueError("a model with a kernel has no weights, whose covariance could be told")
@@ -339,7 +336,8 @@ class Posterior:
         Returns
         -------
         ndarray of shape (n_draws, n_coefs), float64
-            Draws from the normal distribution around `coef_` with `covariance`.
+            Draws from the normal distribution around `coef_` with `covariance`. A copy of the model
+            with such weights as its `coef_` scores rows by them.
 
         Raises
         ------
@@ -355,50 +353,8 @@ class Posterior:
                 "feature_map such as Nystroem or RandomFourier, or form='primal'"
             )
         normal = generator(random_state).normal(size=(int(n_draws), len(self.root)))
-        return np.asarray(self.model.coef_ + self.noise**0.5 * (normal @ self.root))
-
-    def row_scorer(
-        self, dtype: DTypeLike = np.float64, *, random_state: RandomState = None
-    ) -> Scorer:
-        """Return a function as `RankRLS.row_scorer` does, of weights that are drawn once.
-
-        Rankings by it are those of Thompson sampling.
-
-        Parameters
-        ----------
-        dtype : float64 or float32, default=float64
-            The type of the rows.
-        random_state : int, RandomState, Generator or None, default=None
-
-        Raises
-        ------
-        ValueError
-            As `draw`, and as `RankRLS.row_scorer`.
-        """
-        drawn = copy(self.model)
-        drawn.coef_ = self.draw(1, random_state)[0]
-        return Scorer(drawn, dtype)
-
-    def column_weights(
-        self, X: RowsLike | None = None, *, qid: ArrayLike | None = None
-    ) -> dict[str, AnyArray]:
-        """Return ``column_weights`` of the model with the deviation of each weight.
-
-        Its parameters are X and `qid`. The further columns are ``deviation`` and ``ratio``, which
-        is weight / deviation. This is no test: the ridge shrinks weights towards 0, and the
-        deviation does not include this bias.
-
-        Raises
-        ------
-        ValueError
-            As ``column_weights`` of the model; or if it has nodes.
-        """
-        table = self.model.column_weights(X, qid=qid)
-        if self.model.feature_map_ is not None:
-            raise ValueError("a model with nodes has no deviations of the weights of columns")
-        deviation = np.sqrt(np.maximum(self.covariance.diagonal(), 0.0))[table["column"]]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return {**table, "deviation": deviation, "ratio": table["weight"] / deviation}
+        with single_threaded_blas:
+            return np.asarray(self.model.coef_ + self.noise**0.5 * (normal @ self.root))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the posterior and its model to a safetensors file, which holds no code.
@@ -412,13 +368,11 @@ class Posterior:
         OSError
             If the file cannot be written. The message names the file.
         """
-        arrays, record = self.model._contents()
-        arrays = {f"model.{name}": array for name, array in arrays.items()}
+        arrays, record = describe_part("model", self.model)
         own = {name: getattr(self, name) for name in ("root", "mean", "shares")}
         arrays |= {name: array for name, array in own.items() if array is not None}
         settings = {name: getattr(self, name) for name in SETTINGS}
-        settings["model"] = {"kind": self.model._file_kind, "settings": record}
-        write_file(path, "Posterior", arrays, {"feature_map": None, **settings})
+        write_file(path, "Posterior", arrays, {"feature_map": None, "model": record, **settings})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -433,8 +387,7 @@ class Posterior:
             If the file cannot be read.
         """
         _, arrays, settings = read_file(path, ("Posterior",))
-        of_model = settings.pop("model")
-        model = restore_model(of_model["kind"], part_of(arrays, "model"), of_model["settings"])
+        model = restore_part(arrays, "model", settings["model"])
         own: Any = {name: arrays.get(name) for name in ("root", "mean", "shares")}
         if own["root"].shape[1:] != model.coef_.shape:
             raise ValueError(f"{shown(path)}: root must have a column for every coefficient")
@@ -446,13 +399,13 @@ class Posterior:
         rows, feature_map = columns_of(model, X, qid), model.feature_map_
         return model, X, qid, rows if feature_map is None else checked(feature_map, rows)
 
-    def features(self, rows: Matrix) -> Vector:
+    def _features(self, rows: Matrix) -> Vector:
         """Return the features, or the kernel values, of checked rows, dense, in float64."""
         feature_map = self.model.feature_map_
         made = rows if feature_map is None else features_of(feature_map, rows)
         return dense(made).astype(np.float64)
 
-    def products(self, rows: Matrix, others: Matrix) -> Vector:
+    def _products(self, rows: Matrix, others: Matrix) -> Vector:
         """Return the kernel values of rows with the same rows of another matrix, (n_rows,)."""
         of = self.model.feature_map_
         tiles = blocks(rows.shape[0], TILE)
@@ -460,7 +413,7 @@ class Posterior:
             [kernel_among(of, rows[tile], others[tile]).diagonal() for tile in tiles]
         )
 
-    def rooted(self, H: Vector) -> Vector:
+    def _rooted(self, H: Vector) -> Vector:
         """Return ``A h`` of rows h, (n_rows, n_dimensions); what is 0 is not multiplied."""
         found = np.empty((len(H), len(self.root)))
         with single_threaded_blas:
@@ -468,36 +421,43 @@ class Posterior:
                 found[:, part] = H[:, part.start :] @ self.root[part, part.start :].T
         return found
 
-    def of(self, products: Vector, explained: Vector) -> Vector:
+    def _of(self, products: Vector, explained: Vector) -> Vector:
         """Return (co)variances of products in the space of the ridge, and of those of `rooted`."""
         return self.noise * (self.unseen * products - explained if self.unseen else explained)
 
-    def _variances(self, H: Vector, squares: Vector | None = None) -> Vector:
-        """Return the variances of differences h, with a kernel of these squared lengths."""
-        if squares is None:
-            squares = np.einsum("ij,ij->i", H, H)
-        Z = self.rooted(H)
-        return np.maximum(self.of(squares, np.einsum("ij,ij->i", Z, Z)), 0.0)
+    def _squares(self, H: Vector, rows: Matrix, with_mean: Any) -> Vector:
+        """Return the squared lengths of rows less a mean, whose features are H.
+
+        With a kernel, `with_mean` are the products with the mean, less half of that with itself.
+        """
+        if self.shares is None:
+            return np.asarray(np.einsum("ij,ij->i", H, H))
+        return self._products(rows, rows) - 2 * with_mean
+
+    def _variances(self, H: Vector, squares: Vector) -> Vector:
+        """Return the variances of differences h of these squared lengths."""
+        Z = self._rooted(H)
+        return np.maximum(self._of(squares, np.einsum("ij,ij->i", Z, Z)), 0.0)
 
     def _deviations(self, rows: Matrix, qid: ArrayLike | None, of_training: bool = False) -> Vector:
         """Return the deviations of scores of checked rows; see `std`."""
-        n_rows = rows.shape[0]
         found: list[Future[Vector]] = []
         with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
             order: Any = slice(None)
             if of_training:
-                found += [pool.submit(self._from_training, rows[p]) for p in _even_blocks(n_rows)]
+                parts = _even_blocks(rows.shape[0])
+                found += [pool.submit(self._of_training, rows[part]) for part in parts]
             else:
-                lists = Queries.make(n_rows, qid=qid)
+                lists = Queries.make(rows.shape[0], qid=qid)
                 order = order if lists.order is None else lists.order
                 rows = rows[order]
-                for first, last in _batches(lists.sizes):
+                for first, last in blocks_of_parts(lists.offsets, ROWS_AT_ONCE):
                     own = rows[lists.offsets[first] : lists.offsets[last]]
                     if own.shape[0] <= ROWS_AT_ONCE:
                         found.append(pool.submit(self._of_lists, own, lists.sizes[first:last]))
                     else:
                         found += self._of_long_list(own, pool)
-        deviations = np.empty(n_rows)
+        deviations = np.empty(rows.shape[0])
         deviations[order] = np.sqrt(np.concatenate([part.result() for part in found]))
         return deviations
 
@@ -505,94 +465,83 @@ class Posterior:
         """Return the variances of differences of scores of checked rows, (n_rows,)."""
         found = np.empty(first.shape[0])
         for part in blocks(len(found), ROWS_AT_ONCE):
-            a, b, squares = first[part], second[part], None
+            a, b = first[part], second[part]
+            H = self._features(a) - self._features(b)
+            both = self._squares(H, a, 0.0)
             if self.shares is not None:
-                both = self.products(a, a) + self.products(b, b)
-                squares = both - 2 * self.products(a, b)
-                squares[squares <= ROUNDING * both] = 0.0  # two equal rows
-            found[part] = self._variances(self.features(a) - self.features(b), squares)
+                both += self._products(b, b)
+                squares = both - 2 * self._products(a, b)
+                both = np.where(squares <= ROUNDING * both, 0.0, squares)  # 0 of two equal rows
+            found[part] = self._variances(H, both)
         return found
 
-    def _from_training(self, rows: Matrix) -> Vector:
+    def _with_mean(self, H: Vector) -> Any:
+        """Return the products of rows with the mean of the training rows, less half of its own."""
+        return 0.0 if self.shares is None else (H - self.mean / 2) @ self.shares
+
+    def _of_training(self, rows: Matrix) -> Vector:
         """Return the variances of scores of rows, less the mean score of the training rows."""
-        mean, shares, H, squares = self.mean, self.shares, self.features(rows), None
-        assert mean is not None
-        if shares is not None:
-            squares = self.products(rows, rows) - 2 * (H @ shares) + mean @ shares
-        return self._variances(H - mean, squares)
+        H = self._features(rows)
+        with_mean = self._with_mean(H)
+        H -= self.mean
+        return self._variances(H, self._squares(H, rows, with_mean))
+
+    def _with_list(self, rows: Matrix) -> Any:
+        """Return the products of rows with their mean, less half of that with itself."""
+        if self.shares is None:
+            return np.zeros(rows.shape[0])
+        own, shares = rows.astype(np.float64), np.full(rows.shape[0], 1 / rows.shape[0])
+        found = scores_of_rows(with_support_of(self.model.feature_map_, own), own, shares)
+        return found - found.mean() / 2
 
     def _of_lists(self, rows: Matrix, sizes: Rows) -> Vector:
         """Return the variances of scores of whole lists, less the mean score of their list."""
-        H, squares, sizes = self.features(rows), None, sizes[sizes > 0]
+        H, sizes = self._features(rows), sizes[sizes > 0]
         ends = np.cumsum(sizes)
         means = np.add.reduceat(H, ends - sizes, axis=0) / sizes[:, None]
+        H -= np.repeat(means, sizes, axis=0)
+        with_mean: Any = 0.0
         if self.shares is not None:
-            own = [rows[end - size : end] for end, size in zip(ends, sizes, strict=True)]
-            grams = [kernel_among(self.model.feature_map_, one, one) for one in own]
-            squares = np.concatenate([K.diagonal() - 2 * K.mean(axis=1) + K.mean() for K in grams])
-        return self._variances(H - np.repeat(means, sizes, axis=0), squares)
+            own = (rows[end - size : end] for end, size in zip(ends, sizes, strict=True))
+            with_mean = np.concatenate([*map(self._with_list, own)])
+        return self._variances(H, self._squares(H, rows, with_mean))
 
     def _of_long_list(self, rows: Matrix, pool: ThreadPoolExecutor) -> list[Future[Vector]]:
         """Return the same of one list, in blocks."""
-        n_rows, with_all = rows.shape[0], None
-        parts = [*_even_blocks(n_rows)]
-        if self.shares is None:
-            sums = pool.map(lambda part: self.features(rows[part]).sum(axis=0), parts)
-            mean = sum(sums) / n_rows
-        else:
-            own, shares = rows.astype(np.float64), np.full(n_rows, 1 / n_rows)
-            of_rows = with_support_of(self.model.feature_map_, own)
-
-            def mean_with(others: Any) -> Vector:
-                scorer = scorer_of(of_rows, shares, own.dtype)
-                if scorer is None:  # as of sparse rows
-                    return scores_of_rows(of_rows, others, shares)
-                return scorer.scores(others.astype(np.float64))
-
-            mean, with_all = mean_with(self.model.feature_map_.support_rows_), mean_with(own)
+        parts, with_mean = [*_even_blocks(rows.shape[0])], self._with_list(rows)
+        sums = pool.map(lambda part: self._features(rows[part]).sum(axis=0), parts)
+        mean = sum(sums) / rows.shape[0]
 
         def of_part(part: slice) -> Vector:
-            squares = None
-            if with_all is not None:
-                own = self.products(rows[part], rows[part])
-                squares = own - 2 * with_all[part] + with_all.mean()
-            return self._variances(self.features(rows[part]) - mean, squares)
+            H = self._features(rows[part])
+            H -= mean
+            return self._variances(H, self._squares(H, rows[part], with_mean[part]))
 
         return [pool.submit(of_part, part) for part in parts]
 
     def _told_apart(self, rows: Matrix, scores: Vector, reach: float) -> Rows:
         """Return the best and the worst rank of the rows of a list, (n_rows, 2)."""
-        H = self.features(rows)
+        H = self._features(rows)
         H -= H.mean(axis=0)
-        Z, products = self.rooted(H), None
-        if self.shares is not None:
-            squares = self.products(rows, rows)
+        Z, squares = self._rooted(H), self._squares(H, rows, 0.0)
+        explained = np.einsum("ij,ij->i", Z, Z)
         # What differs by less than this differs by rounding.
         least = 1e-12 * np.abs(scores).max()
         ends = np.empty((len(scores), 2), np.int64)
         for part in blocks(len(scores), TILE):
-            square = np.zeros(1)
-            if self.shares is not None:
+            if self.shares is None:
+                own = cdist(Z[part], Z, "sqeuclidean")
+                square = cdist(H[part], H, "sqeuclidean") if self.unseen else own
+            else:
+                own = explained[part, None] + explained - 2 * (Z[part] @ Z.T)
                 products = kernel_among(self.model.feature_map_, rows[part], rows)
                 square = squares[part, None] + squares - 2 * products
-            elif self.unseen:
-                square = cdist(H[part], H, "sqeuclidean")
-            variances = self.of(square, cdist(Z[part], Z, "sqeuclidean"))
+            variances = self._of(square, own)
             apart = np.maximum(reach * np.sqrt(np.maximum(variances, 0.0)), least)
             above = scores - scores[part, None]
             ends[part, 0] = 1 + (above > apart).sum(axis=1)
             ends[part, 1] = len(scores) - (-above > apart).sum(axis=1)
         return ends
-
-
-def _batches(sizes: Rows) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of lists that make a block together, or of a list that is longer."""
-    ends, first = np.cumsum(sizes), 0
-    while first < len(sizes):
-        begin = ends[first] - sizes[first]
-        last = max(first + 1, int(np.searchsorted(ends, begin + ROWS_AT_ONCE, side="right")))
-        yield first, last
-        first = last
 
 
 def _even_blocks(n_rows: int) -> Iterator[slice]:

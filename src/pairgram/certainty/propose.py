@@ -13,9 +13,9 @@ from scipy.special import ndtr
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import require, single_threaded_blas, thread_count
-from pairgram._support.parameters import check_flag, check_size
+from pairgram._support.parameters import check_flag, check_size, check_text
 from pairgram.certainty.posterior import ROWS_AT_ONCE, Posterior
 from pairgram.features.base import generator
 from pairgram.features.kernel_map import kernel_among
@@ -102,9 +102,7 @@ def propose(
         raise TypeError(
             f"posterior must be what posterior(model, X, y) returns, got {type(posterior).__name__}"
         )
-    if strategy not in get_args(Strategy):
-        known = ", ".join(map(repr, get_args(Strategy)))
-        raise ArgumentError("strategy", verbatim(f"must be one of {known}, got {strategy!r}"))
+    check_text("strategy", strategy, get_args(Strategy))
     check_size("n", n)
     check_flag("batch", batch)
     model, X, _, rows = posterior._read(X)
@@ -170,28 +168,19 @@ class _Joint:
 
     def __init__(self, posterior: Posterior, rows: Matrix) -> None:
         self.posterior, self.rows = posterior, rows
-        n_rows, shares, squares = rows.shape[0], posterior.shares, np.zeros(1)
-        width = posterior.root.shape[1]
+        n_rows, width = rows.shape[0], posterior.root.shape[1]
         what = f"the covariances of {n_rows} rows with {len(posterior.root)} dimensions"
         require(what, 8.0 * n_rows * (len(posterior.root) + width), "take fewer rows of X")
         with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
             parts = list(blocks(n_rows, ROWS_AT_ONCE))
-            H = np.concatenate([*pool.map(lambda part: posterior.features(rows[part]), parts)])
-            mean = H.mean(axis=0) if posterior.mean is None else posterior.mean
-            # With a kernel, the products of rows with the mean, less half of that of the mean.
-            self.with_mean = np.zeros(n_rows)
-            if shares is not None:
-                self.with_mean = H @ shares - mean @ shares / 2
-            H -= mean
-            self.Z = np.concatenate([*pool.map(lambda part: posterior.rooted(H[part]), parts)])
-            if shares is not None:
-                own = pool.map(lambda part: posterior.products(rows[part], rows[part]), parts)
-                squares = np.concatenate([*own]) - 2 * self.with_mean
-            elif posterior.unseen:
-                squares = np.einsum("ij,ij->i", H, H)
-        self.H = H if posterior.unseen and shares is None else np.empty((n_rows, 0))
+            H = np.concatenate([*pool.map(lambda part: posterior._features(rows[part]), parts)])
+            self.with_mean = np.zeros(n_rows) + posterior._with_mean(H)
+            H -= H.mean(axis=0) if posterior.mean is None else posterior.mean
+            self.Z = np.concatenate([*pool.map(lambda part: posterior._rooted(H[part]), parts)])
+            squares = posterior._squares(H, rows, self.with_mean)
+        self.H = H if posterior.unseen and posterior.shares is None else np.empty((n_rows, 0))
         explained = np.einsum("ij,ij->i", self.Z, self.Z)
-        self.variances = np.maximum(posterior.of(squares, explained), 0.0)
+        self.variances = np.maximum(posterior._of(squares, explained), 0.0)
         self._changes: list[Vector] = []
 
     def some(self, rows: Rows) -> _Joint:
@@ -209,7 +198,7 @@ class _Joint:
         else:
             products = kernel_among(self.posterior.model.feature_map_, self.rows[part], self.rows)
             products = products - self.with_mean - self.with_mean[part, None]
-        return self.posterior.of(products, self.Z[part] @ self.Z.T)
+        return self.posterior._of(products, self.Z[part] @ self.Z.T)
 
     def matrix(self) -> Vector:
         """Return the covariances of all scores, (n_rows, n_rows), before anything is learnt."""
@@ -242,9 +231,8 @@ def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
         what = f"drawing the scores of {n_rows} rows together"
         require(what, 24.0 * n_rows**2, "take fewer rows, or a feature_map such as Nystroem")
         C = joint.matrix()
-        if not C.diagonal().any():  # as where the noise is 0
-            C[np.diag_indices(n_rows)] = np.finfo(np.float64).tiny
-        C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0)
+        least = np.finfo(np.float64).tiny  # as where the noise is 0
+        C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0) + least
         with single_threaded_blas:
             # LAPACK of some builds of SciPy ends the process here from 16,000 rows on, in threads.
             if _core.cholesky(C, thread_count()) < n_rows:

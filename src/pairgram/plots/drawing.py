@@ -74,7 +74,9 @@ def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
 
     Parameters
     ----------
-    table : what ``posterior(model, X, y).column_weights()`` returned
+    table : what ``model.column_weights()`` returned, with a column ``deviation``
+        The deviations are ``np.sqrt(posterior(model, X, y).covariance.diagonal())``, in the order
+        of ``table["column"]``.
     ax : matplotlib.axes.Axes, or None for new axes
     n_largest : int ≥ 1, default=20
         How many columns are drawn.
@@ -175,9 +177,7 @@ def _columns_of(
     """Return the first rows of columns of a table, or raise a ValueError if it lacks one."""
     for name in names:
         if not hasattr(table, "keys") or name not in table:
-            raise ValueError(
-                f"table must be what {method} of a posterior returned; it has no {name!r}"
-            )
+            raise ValueError(f"table must be what {method} returned; it has no {name!r}")
     return {name: np.asarray(table[name])[:n_first] for name in names}
 
 

@@ -34,7 +34,7 @@ from pairgram.features.base import checked, linear_nodes, mapped, same_map
 from pairgram.features.inputs import after_inputs
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
-from pairgram.rankers.load import part_of, restore_model
+from pairgram.rankers.load import describe_part, restore_part
 from pairgram.rankers.scores import checked_rows
 
 if TYPE_CHECKING:
@@ -376,9 +376,8 @@ class BatchFit:
                     raise ValueError(
                         f"{name} of type {kind} cannot be saved: only rankers of this package"
                     )
-                contents, record = model._contents()
-                settings[name] = {"kind": model._file_kind, "settings": record}
-                arrays |= {f"{name}.{key}": array for key, array in contents.items()}
+                own, settings[name] = describe_part(name, model)
+                arrays |= own
         for name in OWN:
             values = self._values(name)
             if np.isfinite(values[~self._failed]).all():
@@ -411,7 +410,7 @@ class BatchFit:
         """
         _, arrays, settings = read_file(path, ("BatchFit",))
         made = {
-            name: restore_model(record["kind"], part_of(arrays, name), record["settings"])
+            name: restore_part(arrays, name, record)
             for name in ("model", "fallback")
             if (record := settings[name]) is not None
         }

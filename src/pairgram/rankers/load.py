@@ -67,14 +67,14 @@ def describe_pipeline(pipeline: Pipeline) -> tuple[Contents, Record]:
             check_is_fitted(step)
         _as_skops(step, f"step {inner!r}")
     kept = np.frombuffer(_as_skops(before, "the pipeline"), np.uint8)
-    of_model, settings = model._contents()
-    for key, value in settings.items():
+    of_model, record = describe_part("model", model)
+    for key, value in record["settings"].items():
         check_setting(f"step {name!r}: {key}", value)
-    return {"transformers": kept, **{f"model.{key}": of_model[key] for key in of_model}}, {
+    return {"transformers": kept, **of_model}, {
         "feature_map": None,
         "scikit-learn": sklearn.__version__,
         "name": name,
-        "model": {"kind": model._file_kind, "settings": settings},
+        "model": record,
     }
 
 
@@ -232,18 +232,25 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     kind, arrays, settings = read_file(path, (*MODELS, *PIPELINES))
     if kind in MODELS:
         return restore_model(kind, arrays, settings)
-    of_model = settings["model"]
-    model = restore_model(of_model["kind"], part_of(arrays, "model"), of_model["settings"])
+    model = restore_part(arrays, "model", settings["model"])
     try:
         return restore_pipeline(arrays, settings, model)
     except ValueError as error:
         raise ValueError(f"{shown(path)}: {error}") from None
 
 
-def part_of(arrays: Contents, name: str) -> Contents:
-    """Return the arrays of one of the models of a file."""
+def describe_part(name: str, model: LinearRanker) -> tuple[Contents, Record]:
+    """Return the arrays of a model in a larger file, by this name, and its record."""
+    contents, settings = model._contents()
+    arrays = {f"{name}.{key}": array for key, array in contents.items()}
+    return arrays, {"kind": model._file_kind, "settings": settings}
+
+
+def restore_part(arrays: Contents, name: str, record: Record) -> LinearRanker:
+    """Make the model that `describe_part` described."""
     start = f"{name}."
-    return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
+    own = {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
+    return restore_model(record["kind"], own, record["settings"])
 
 
 def restore_model(
