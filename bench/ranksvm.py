@@ -39,7 +39,7 @@ from common import (
     stopwatch,
 )
 from pairgram import Nystroem, RandomFourier, RankSVM, threads
-from pairgram.data.dataset import RankingData
+from pairgram.data.dataset import RankingData, read_labelled
 from pairgram.solvers.svm_training import SolverSettings, Training
 from pairgram.tables.blocks import Arrays
 
@@ -190,7 +190,9 @@ def table_kernel(options: Options) -> Iterator[str]:
             ),
         }
         model = [way() for way in ways.values()][-1]
-        mapped = replace(RankingData.make(*rows[:2], qid=rows.qid), feature_map=feature_map)
+        mapped = replace(
+            RankingData.delimit(*read_labelled(*rows[:2]), rows.qid), feature_map=feature_map
+        )
         make = functools.partial(Training.make, Arrays.of(mapped), settings, exact=False)
         ways["make"] = make
         ways["predict"] = functools.partial(model.predict, rows.X)

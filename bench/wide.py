@@ -37,7 +37,7 @@ from common import (
 from data import Ranking
 from pairgram import RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from pairgram._support.limits import limits_of
-from pairgram.data.dataset import RankingData
+from pairgram.data.dataset import RankingData, read_labelled
 from pairgram.data.pairs import Pairs
 from pairgram.solvers.systems import Systems
 
@@ -109,7 +109,7 @@ def residuals(rows: Ranking, alphas: np.ndarray, coefs: np.ndarray) -> float:
 
 def systems_of(rows: Ranking) -> Systems:
     """Return the system of all rows."""
-    return Systems([RankingData.make(*rows[:2], qid=rows.qid)], Pairs("with_ties"))
+    return Systems([RankingData.delimit(*read_labelled(*rows[:2]), rows.qid)], Pairs("with_ties"))
 
 
 def table_one(options: Options) -> Iterator[str]:

@@ -3,14 +3,14 @@
 import numpy as np
 
 import reference
-from parts.data import RankingData
+from parts.data import checked_data
 
 PAIRS = ["with_ties", "without_ties", "gain_difference", "label_difference", None]
 WEIGHTINGS = ["pairs", "documents", "queries"]
 
 
 def data_of(problem, K):
-    return RankingData.make(K, problem.y, **problem.named)
+    return checked_data(K, problem.y, **problem.named)
 
 
 def laplacian(problem, settings, rows=slice(None)):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from axes import every
-from parts.data import Pairs, RankingData, apply_half_laplacian
+from parts.data import Pairs, apply_half_laplacian, checked_data
 from problems import BY_STEPS
 
 RNG = np.random.default_rng(0)
@@ -138,9 +138,7 @@ def test_the_root_of_a_laplacian_and_its_adjoint_beside_tiny_weights():
     for _ in range(30):
         n = int(rng.integers(2, 9))
         weights = 10.0 ** rng.choice([0, -100, -200, -250], n)
-        data = RankingData.make(
-            rng.normal(size=(n, 1)), rng.integers(0, 3, n), sample_weight=weights
-        )
+        data = checked_data(rng.normal(size=(n, 1)), rng.integers(0, 3, n), sample_weight=weights)
         for pairs in ("gain_difference", "label_difference"):
             settings = Pairs(pairs)
             root = apply_half_laplacian(data.problem(settings), np.eye(n))

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import pairgram as pg
 from axes import every
 from pairgram import _core
-from parts.data import Pairs, RankingData
+from parts.data import Pairs, RankingData, checked_data
 from parts.features import KernelMap, kernel_of, nystroem
 from parts.solvers import PairSums, leave_query_out
 from parts.support import on_threads
@@ -373,7 +373,7 @@ def test_leaving_queries_out_equals_refits(data, feature_map):
     X, y, qid = data
     fitted = clone(feature_map).fit(X)
     alphas = np.array([3.0, 0.5])
-    ranking = RankingData.make(X, y, qid=qid)
+    ranking = checked_data(X, y, qid=qid)
     ranking = RankingData(ranking.X, ranking.y, ranking.queries, feature_map=fitted)
     total = PairSums.of(ranking, Pairs())
     held_out = leave_query_out(ranking, total.settings, total.decompose(), alphas, lambda: total)

@@ -1,6 +1,6 @@
 """The parts of data that have tests of their own."""
 
-from pairgram.data.dataset import RankingData, apply_half_laplacian
+from pairgram.data.dataset import RankingData, apply_half_laplacian, read_labelled
 from pairgram.data.hashed_ids import IdSet, hash_ids, mix
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
@@ -11,7 +11,13 @@ __all__ = [
     "Queries",
     "RankingData",
     "apply_half_laplacian",
+    "checked_data",
     "first_equal_rows",
     "hash_ids",
     "mix",
 ]
+
+
+def checked_data(X, y, **named):
+    """Return checked rows, by query."""
+    return RankingData.delimit(*read_labelled(X, y), **named)

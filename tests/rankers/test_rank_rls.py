@@ -117,14 +117,14 @@ def test_default_cv_is_leave_query_out(pairs, scope):
     weighting=st.sampled_from(["pairs", "documents", "queries"]),
 )
 def test_one_query_is_left_out_row_by_row(problem, pairs, weighting):
-    from parts.data import RankingData
+    from parts.data import checked_data
     from parts.solvers import PairSums, leave_row_out
 
     X, y, v = problem.X, problem.y, problem.v
     n = len(y)
     if n < 3 or (v is not None and (v > 0).sum() < 3):
         return
-    data = RankingData.make(X, y, sample_weight=v)
+    data = checked_data(X, y, sample_weight=v)
     total = PairSums.of(data, Pairs(pairs, weighting=weighting))
     largest = np.linalg.eigvalsh(total.G)[-1]
     if largest < 1e-9:

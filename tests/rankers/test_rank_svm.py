@@ -30,7 +30,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from parts.data import RankingData
+from parts.data import checked_data
 from parts.solvers import svm_features, svm_training as training
 from parts.support import on_threads
 from problems import problems
@@ -338,7 +338,7 @@ def test_kernel_values_in_single_precision(sampled, set_limits):
 def test_features_in_single_precision_are_shifted_by_one_vector(free_memory):
     X, y, qid = make_ranking(40, 12, 6, random_state=0)
     nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
-    data = replace(RankingData.make(X, y, qid=qid), feature_map=nystroem)
+    data = replace(checked_data(X, y, qid=qid), feature_map=nystroem)
     found = svm_features.in_single(data)
     assert found.X.dtype == np.float32
     difference = nystroem.transform(X) - found.X
@@ -368,7 +368,7 @@ def test_scatter_diagonal(problem, sparse):
             mean = np.average(problem.X[rows], axis=0, weights=v[rows])
             expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
     X = sp.csr_array(problem.X) if sparse else problem.X
-    made = RankingData.make(X, problem.y, qid=problem.query, sample_weight=problem.v)
+    made = checked_data(X, problem.y, qid=problem.query, sample_weight=problem.v)
     actual = svm_features.scatter_diagonal(made, factor[made.queries.ids])
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
 

@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 import reference
 from axes import every
 from pairgram import _core
-from parts.data import Pairs, RankingData
+from parts.data import Pairs, checked_data
 from parts.solvers import EigenPath, RidgePath, lists_out
 from parts.support import threads
 from problems import Problem, compiled, problems, ranking_problem
@@ -136,7 +136,7 @@ def path_of(S, scale=None):
 def held_out(problem, pairs, path, alphas, n_threads=1, weighting="pairs", dtype=np.float64):
     """The scores of queries by models without them."""
     named = {"sample_weight": problem.v, "query_weight": problem.query_weight}
-    data = RankingData.make(problem.X.astype(dtype), problem.y, qid=problem.query, **named)
+    data = checked_data(problem.X.astype(dtype), problem.y, qid=problem.query, **named)
     settings = Pairs(pairs, weighting=weighting)
     with threads(n_threads):
         return lists_out(data, settings, path, data.held_together, alphas)[0]

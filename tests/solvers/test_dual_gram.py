@@ -24,7 +24,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from parts.data import Pairs, RankingData
+from parts.data import Pairs, checked_data
 from parts.features import KernelMap, kernels as matrix
 from parts.solvers import DualGram, PairSums, leave_query_out, leave_row_out, split_scores
 from parts.support import on_threads
@@ -120,7 +120,7 @@ def test_no_ridge_gives_the_minimum_norm(pairs):
     X, y, qid = make_ranking(6, (1, 9), 4, random_state=0)
     for K, features in ((X @ X.T, X), (kernel_matrix(X), np.linalg.cholesky(kernel_matrix(X)))):
         settings = Pairs(pairs)
-        data = RankingData.make(K, y, qid=qid)
+        data = checked_data(K, y, qid=qid)
         L, _ = reference.laplacian(y, np.unique(qid, return_inverse=True)[1], pairs)
         G = features.T @ L @ features
         expected = features @ (np.linalg.pinv(G, rcond=1e-12, hermitian=True) @ features.T @ L @ y)
@@ -131,7 +131,7 @@ def test_no_ridge_gives_the_minimum_norm(pairs):
 def test_alpha_too_small_for_cholesky():
     """Beyond double precision, the answer is that without a ridge, not residuals by alpha."""
     X, y, qid = make_ranking(6, (2, 9), 3, random_state=0)
-    system = DualGram(RankingData.make(X @ X.T, y, qid=qid), Pairs())
+    system = DualGram(checked_data(X @ X.T, y, qid=qid), Pairs())
     expected = RankRLS(0.0).fit(X, y, qid=qid).predict(X)
     assert_scores(X @ X.T @ system.solve(1e-20), expected, y)
 
@@ -348,11 +348,9 @@ def test_a_part_of_the_rows():
     X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
     K, settings = kernel_matrix(X), Pairs("without_ties")
     rows = np.flatnonzero(qid % 2 == 0)[::-1].copy()
-    part = DualGram(RankingData.make(K, y, qid=qid), settings).of(rows)
+    part = DualGram(checked_data(K, y, qid=qid), settings).of(rows)
     assert part.n_rows == len(rows)
-    alone = DualGram(
-        RankingData.make(K[np.ix_(rows, rows)].copy(), y[rows], qid=qid[rows]), settings
-    )
+    alone = DualGram(checked_data(K[np.ix_(rows, rows)].copy(), y[rows], qid=qid[rows]), settings)
     for coef, expected in (
         (part.solve(0.5), alone.solve(0.5)),
         (part.decompose().coef([0.5])[0], alone.decompose().coef([0.5])[0]),
@@ -366,7 +364,7 @@ def test_a_kernel_model_is_a_linear_model_of_its_map():
     X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
     feature_map = KernelMap("rbf", gamma=0.5).fit(X)
     K = feature_map.fit_transform(X)
-    coef = DualGram(RankingData.make(K, y, qid=qid), Pairs()).solve(0.1)
+    coef = DualGram(checked_data(K, y, qid=qid), Pairs()).solve(0.1)
     model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
     model.coef_, model.feature_map_ = coef, feature_map
     np.testing.assert_allclose(model.predict(X), K @ coef, rtol=1e-10)
@@ -374,7 +372,7 @@ def test_a_kernel_model_is_a_linear_model_of_its_map():
 
 def test_threads():
     X, y, qid = make_ranking(55, 11, 4, random_state=0)  # more rows than a strip has vectors
-    data = RankingData.make(kernel_matrix(X), y, qid=qid)
+    data = checked_data(kernel_matrix(X), y, qid=qid)
 
     def solutions():
         system = DualGram(data, Pairs("gain_difference"))
@@ -422,7 +420,7 @@ def test_tools_of_scikit_learn(routing):
 
 
 def dual_of(K, pairs="with_ties"):
-    return DualGram(RankingData.make(K, np.arange(float(K.shape[0]))), Pairs(pairs))
+    return DualGram(checked_data(K, np.arange(float(K.shape[0]))), Pairs(pairs))
 
 
 @pytest.mark.usefixtures("decomposition")

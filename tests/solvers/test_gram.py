@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 import reference
 from pairgram import Pairgram, QueryKFold, RankRLS, RankRLSCV
-from parts.data import Pairs, RankingData
+from parts.data import Pairs, checked_data
 from parts.support import on_threads
 from problems import problems
 
@@ -160,7 +160,7 @@ def test_sparse_rows_in_dense_blocks(set_limits):
     query = rng.permutation(np.repeat(np.arange(20), 7))
     X, y = rng.normal(size=(140, 5)), rng.integers(0, 3, 140).astype(float)
     set_limits(dense_block_bytes=5 * 8 * 30)
-    csr = RankingData.make(sp.csr_array(X), y, qid=query)
+    csr = checked_data(sp.csr_array(X), y, qid=query)
     blocks = list(csr.blocks(Pairs()))
     assert len(blocks) == 5
     total = Pairgram.from_rows(sp.csr_array(X), y, qid=query)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from pairgram import Pairgram, make_ranking
-from parts.data import RankingData
+from parts.data import checked_data
 from parts.solvers import PairSums, sample_queries
 
 
 def drawn(n_queries, n_rows, weights=None, sizes=(5, 15), **named):
     X, y, qid = make_ranking(n_queries, sizes, 4, random_state=0)
     X = np.column_stack([X, np.arange(len(y))])  # tells which rows were taken
-    data = RankingData.make(X, y, qid=qid, **named)
+    data = checked_data(X, y, qid=qid, **named)
     weights = np.ones(n_queries) if weights is None else weights
     return data, sample_queries(data, weights, n_rows)
 

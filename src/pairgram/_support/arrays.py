@@ -926,26 +926,22 @@ def reads_lists(model: BaseEstimator) -> bool:
     return own or (prior is not None and reads_lists(prior))
 
 
-def predicted(
-    model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, **named: ArrayLike
-) -> AnyArray:
+def predicted(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> AnyArray:
     """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows.
 
     Searches of scikit-learn take none, so that their best estimator predicts.
     """
-    if qid is not None and reads_lists(model):
-        model, named["qid"] = getattr(model, "best_estimator_", model), qid
-        if hasattr(model, "named_steps") and hasattr(model[-1], "best_estimator_"):
-            rows, search = model[:-1].transform(X), model[-1]
-            return predicted(search, rows, **named)
-    return model.predict(X, **named)
+    if qid is None or not reads_lists(model):
+        return model.predict(X)
+    model = getattr(model, "best_estimator_", model)
+    if hasattr(model, "named_steps") and hasattr(model[-1], "best_estimator_"):
+        return predicted(model[-1], model[:-1].transform(X), qid)
+    return model.predict(X, qid=qid)
 
 
-def judged(
-    model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, **named: ArrayLike
-) -> AnyArray:
+def judged(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> AnyArray:
     """Return the scores of `predicted` for a metric, which would take NaN for not retrieved."""
-    scores = np.asarray(predicted(model, X, qid, **named))
+    scores = np.asarray(predicted(model, X, qid))
     if np.isnan(scores).any():
         raise ValueError(f"{type(model).__name__}.predict returned NaN, want numbers")
     return scores

@@ -89,11 +89,6 @@ class RowInfo(NamedTuple):
     offset: ArrayLike | None = None
     groups: ArrayLike | None = None
 
-    @property
-    def has_queries(self) -> bool:
-        """Whether queries were given."""
-        return self.qid is not None
-
 
 def as_slice(rows: Rows | slice) -> Rows | slice:
     """Return rows that stand together as a slice, whose arrays are not copied."""
@@ -148,20 +143,6 @@ class RankingData:
         The row weights are then those of the comparisons of each row, and the labels are 0.
         """
         return None if self.judgements is None else self.judgements.comparisons
-
-    @classmethod
-    def make(
-        cls,
-        X: RowsLike,
-        y: ArrayLike,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-    ) -> RankingData:
-        """Check and delimit rows that come straight from a caller."""
-        X, labels = read_labelled(X, y)
-        return cls.delimit(X, labels, qid, sample_weight, query_weight)
 
     @classmethod
     def delimit(

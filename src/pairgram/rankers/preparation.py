@@ -510,9 +510,9 @@ class GivenArrays:
     ) -> None:
         self._model, self._info, self._preparation = model, info, preparation
         self.arguments: dict[str, Any] = {"X": X, "y": y, **info._asdict()}
-        self.has_queries = info.has_queries
+        self.has_queries = info.qid is not None
         preparation.refuse(model, info)
-        if info.groups is not None and not (info.has_queries or model._reads_queries):
+        if info.groups is not None and not (self.has_queries or model._reads_queries):
             info = info._replace(qid=info.groups)  # which nothing but the metric sees
         self.data: RankingData = model._check_rows(X, y, info)
         self.fill: Vector | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
@@ -52,46 +52,33 @@ def held_rows(
             "validation",
             f"must be (X, y), (X, y, qid) or (X, y, qid, offset), got {type(validation).__name__}",
         )
+    X, y, qid, others = (*validation, None, None)[:4]
     try:
-        return _read(model, pattern, started, info, fill, *validation)
+        named = others if isinstance(others, Mapping) else {"offset": others}
+        if unknown := [name for name in named if name != "offset"]:
+            raise ArgumentError("validation", f"may tell 'offset' of its rows, got {unknown[0]!r}")
+        offset = named.get("offset")
+        if qid is None and info.qid is not None:
+            raise ArgumentError("validation", "is (X, y), but fit has query ids: give (X, y, qid)")
+        if (offset is None) != (info.offset is None):
+            wanted = "an offset: give (X, y, qid, offset)"
+            wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
+            raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
+        rows, y = read_labelled(X, y, " of validation", estimator=model)
+        rows = filled(rows, fill)
+        takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
+        if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
+            require_finite(rows, "X of validation")  # maps of other packages may take NaN
+        data = RankingData.delimit(rows, y, qid, offset=offset)
+        if type(data.judgements) is not type(pattern.judgements):
+            wanted = (pattern.judgements and type(pattern.judgements).__name__) or "labels"
+            raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
+        if started is None:
+            return data
+        return data.plus_offset(started(X if fill is None else rows, prepared_as(data, pattern)))
     except ValueError as error:
         if getattr(error, "parameter", None) in _VALIDATION:
             raise
         raise ArgumentError(
             "validation", f": {verbatim(error)}"
         ) from error  # not X, y and qid of fit
-
-
-def _read(
-    model: BaseEstimator,
-    pattern: RankingData,
-    started: Callable[[RowsLike, RankingData], Vector] | None,
-    info: RowInfo,
-    fill: Vector | None,
-    X: RowsLike,
-    y: ArrayLike,
-    qid: ArrayLike | None = None,
-    others: Any = None,
-) -> RankingData:
-    named = others if isinstance(others, Mapping) else {"offset": others}
-    if unknown := [name for name in named if name != "offset"]:
-        raise ArgumentError("validation", f"may tell 'offset' of its rows, got {unknown[0]!r}")
-    offset = named.get("offset")
-    if qid is None and info.has_queries:
-        raise ArgumentError("validation", "is (X, y), but fit has query ids: give (X, y, qid)")
-    if (offset is None) != (info.offset is None):
-        wanted = "an offset: give (X, y, qid, offset)"
-        wanted = wanted if offset is None else "no offset: give (X, y) or (X, y, qid)"
-        raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
-    rows, y = read_labelled(X, y, " of validation", estimator=model)
-    rows = filled(rows, fill)
-    takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
-    if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
-        require_finite(rows, "X of validation")  # maps of other packages may take NaN
-    data = RankingData.delimit(rows, y, qid, offset=offset)
-    if type(data.judgements) is not type(pattern.judgements):
-        wanted = (pattern.judgements and type(pattern.judgements).__name__) or "labels"
-        raise ArgumentError("validation", f"must be as the rows of fit, whose y are {wanted}")
-    if started is None:
-        return data
-    return data.plus_offset(started(X if fill is None else rows, prepared_as(data, pattern)))

@@ -20,7 +20,7 @@ from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, nami
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check, check_text
-from pairgram.data.dataset import RankingData, names_of
+from pairgram.data.dataset import RankingData, names_of, read_labelled
 from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairsLike
@@ -263,7 +263,7 @@ class Pairgram:
         X = with_entries(X)
         names = names_of(X)
         self._require_names(names)
-        data = RankingData.make(X, y, qid=qid, **weights)
+        data = RankingData.delimit(*read_labelled(X, y), qid, sample_weight, query_weight)
         fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
         data = replace(data, X=filled(data.X, fill))
         ids = self._ids_with(data)

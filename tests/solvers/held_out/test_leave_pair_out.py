@@ -7,7 +7,7 @@ from hypothesis import assume, given, strategies as st
 import reference
 from axes import every
 from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix
-from parts.data import Pairs, RankingData
+from parts.data import Pairs, checked_data
 from parts.solvers import DualGram, LeavePairOut, PairSums, RidgeModels
 
 WEIGHTINGS = ["pairs", "documents", "queries"]
@@ -71,7 +71,7 @@ def test_every_pair_equals_a_refit(seed, n, weights, form, pairs, weighting, tar
     X, H, y, v = problem_of(seed, n, weights, form)
     assume(v is None or (v > 0).sum() >= 4)
     data, settings = (
-        RankingData.make(X, y, sample_weight=v),
+        checked_data(X, y, sample_weight=v),
         Pairs(pairs, scope="query", weighting=weighting, target=target),
     )
     total = (DualGram if form == "dual" else PairSums.of)(data, settings)

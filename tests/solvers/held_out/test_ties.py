@@ -23,7 +23,7 @@ from pairgram import (
     evaluate,
     fit_many,
 )
-from parts.data import Pairs, RankingData, first_equal_rows
+from parts.data import Pairs, RankingData, checked_data, first_equal_rows
 from parts.features import KernelMap
 from parts.solvers import Coordinates, PathTies, Work, leave_query_out
 from reference import laplacian
@@ -298,7 +298,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
     query, y = np.repeat(np.arange(3), 5), rng.integers(0, 3, 15) * 1.0
     X = np.hstack([rng.standard_normal((15, 3)), np.eye(15)])
     X *= 10.0 ** np.linspace(2, -2, X.shape[1]) if graded else 1.0
-    data, one = RankingData.make(X, y, qid=query), Pairs(pairs)
+    data, one = checked_data(X, y, qid=query), Pairs(pairs)
     if kernel != "linear":
         data = RankingData(data.X, data.y, data.queries, feature_map=KernelMap(kernel).fit(X))
     at = Coordinates.choose(data, [one], kernel=kernel != "linear", form=form, work=Work(path=True))
