@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import sklearn
 from hypothesis import is_hypothesis_test, settings
 from threadpoolctl import threadpool_limits
 
@@ -79,7 +78,11 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 # Tests that run side by side share the processors. Threads of BLAS that wait for each other's
 # processor would take ten times as long.
 if workers := os.environ.get("PYTEST_XDIST_WORKER_COUNT"):
-    threadpool_limits(max(1, (os.cpu_count() or 1) // int(workers)), user_api="blas")
+    import scipy.linalg  # noqa: F401  the limit holds for what is loaded
+
+    each = max(1, (os.cpu_count() or 1) // int(workers))
+    threadpool_limits(each, user_api="blas")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", str(each))  # of the processes that tests start
 
 # The thread sanitizer is to see more threads than a machine may have processors.
 if cpus := os.environ.get("PAIRGRAM_TEST_CPUS"):
@@ -99,7 +102,9 @@ def benchmark_data():
 @pytest.fixture
 def routing():
     """Switch scikit-learn's metadata routing on for one test."""
-    with sklearn.config_context(enable_metadata_routing=True):
+    from sklearn import config_context  # what distributes tests among processes does without it
+
+    with config_context(enable_metadata_routing=True):
         yield
 
 

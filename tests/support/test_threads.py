@@ -264,8 +264,9 @@ def test_a_context_that_is_open_at_a_fork_is_left_in_the_child():
     code = (
         "import os, signal, sys\n"
         "import numpy\n"
-        "from threadpoolctl import threadpool_info\n"
+        "from threadpoolctl import threadpool_info, threadpool_limits\n"
         "from pairgram._support.machine import single_threaded_blas\n"
+        "threadpool_limits(2, user_api='blas')\n"
         "def count(): return max(i['num_threads'] for i in threadpool_info())\n"
         "before = count()\n"
         "with single_threaded_blas:\n"
