@@ -34,7 +34,7 @@ SOURCE = "src/pairgram"
 START = "b6774c6739aa1dce99d59a10ad6a9f85fb1b8b6f"  # version 0.3.0
 SLACK = 12_000
 # Folders and modules that the core is not to know.
-ROOMS = {"cli", "clicks", "export", "mlflow", "plots", "pyterrier", "tables"}
+ROOMS = {"certainty", "cli", "clicks", "export", "mlflow", "plots", "pyterrier", "tables"}
 
 
 def tokens_by_line(text):
