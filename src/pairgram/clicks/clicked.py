@@ -113,7 +113,7 @@ class Clicks(Judgements):
         """Raise a ValueError if statistics are not of the pairs of clicks."""
         settings.require_clicks()
 
-    def fitted_by(self, spec: Any, name: str) -> Any:
+    def fitted_by(self, spec: Any) -> Any:
         """Return what a ranker fits to clicks."""
         self._require_click()
         return spec.of_clicks()

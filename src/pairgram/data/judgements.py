@@ -51,8 +51,8 @@ class Judgements(ABC):
         """Raise a ValueError if statistics with these settings of pairs cannot take them."""
 
     @abstractmethod
-    def fitted_by(self, spec: Any, name: str) -> Any:
-        """Return what the ranker of this name fits to them, where `spec` is what it fits to labels.
+    def fitted_by(self, spec: Any) -> Any:
+        """Return what a ranker fits to them, where `spec` is what it fits to labels.
 
         Raises
         ------

@@ -288,9 +288,9 @@ class Preferences(Judgements):
                 f"compared, got {settings.short!r}",
             )
 
-    def fitted_by(self, spec: Any, name: str) -> Any:
+    def fitted_by(self, spec: Any) -> Any:
         """Return what a ranker fits to comparisons."""
-        return spec.of_preferences(self, name)
+        return spec.of_preferences(self)
 
     @property
     def n_pairs(self) -> int:

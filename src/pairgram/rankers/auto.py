@@ -91,7 +91,7 @@ class TrialsSpec(Spec):
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
 
-    def of_preferences(self, preferences: Preferences, name: str) -> Self:
+    def of_preferences(self, preferences: Preferences) -> Self:
         """Return the same: every trial takes comparisons."""
         return self
 

@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import (
     is_ready,
     predicted,
-    refuse_lossy,
     without_names,
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Vector, naming_not_finite
@@ -27,13 +26,13 @@ from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs
-from pairgram.data.queries import refuse_score_without_ids
+from pairgram.data.queries import one_query_meant, refuse_score_without_ids
 from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
 from pairgram.features.pipelines import PipelineScorer, knows_text
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
-from pairgram.metrics.evaluation import evaluate, get_metric
+from pairgram.metrics.evaluation import evaluate
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
@@ -391,27 +390,15 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if table is not None:
             name = "ips_dcg@10" if table.is_of_clicks else "ndcg@10"
             return float(evaluate(name, table, self)[name])
+        judged: Any = y
         judgements = as_judgements(y)
         of_rows = judgements is None or judgements.comparisons is None
         if of_rows and qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
-        if judgements is not None:
-            name, scores = judgements.metric, self.predict(X, qid=qid)
-            found = evaluate(name, judgements, scores, qid, sample_weight=sample_weight)
-            return float(found[name])
-        refuse_lossy(y, "y")
-        labels = np.asarray(y)
-        if labels.size and labels.dtype.kind in "iuf" and (labels < 0).any():
-            row = int(np.argmax(labels.ravel() < 0))
-            text = (
-                "score is NDCG@10, which takes labels >= 0, but {argument} is "
-                f"{labels.ravel()[row]} in {{place}}: use scoring=make_scorer('pairwise_accuracy') "
-                "or another metric for real labels ('kendall', 'spearman', "
-                "'pairwise_squared_error', 'pairwise_absolute_error')"
-            )
-            raise ArgumentError("y", text, row=row)
-        metric, scores = get_metric("ndcg@10"), self.predict(X, qid=qid)
-        return float(metric(labels, scores, qid, sample_weight=sample_weight))
+        name = "ndcg@10" if judgements is None else judgements.metric
+        scores = self.predict(X, qid=qid)
+        with one_query_meant():  # as in the fit
+            return float(evaluate(name, judged, scores, qid, sample_weight=sample_weight)[name])
 
     @property
     def column_names_(self) -> AnyArray:

@@ -455,8 +455,8 @@ class Spec(ABC):
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
-    def of_preferences(self, preferences: Preferences, name: str) -> Self:
-        """Return what the ranker of this name fits to comparisons.
+    def of_preferences(self, preferences: Preferences) -> Self:
+        """Return what the ranker fits to comparisons.
 
         Raises
         ------
@@ -464,9 +464,7 @@ class Spec(ABC):
             If it takes none, or not with its settings of pairs.
         """
         raise ArgumentError(
-            "y",
-            f"must be labels, got Preferences, which {name} does not take: RankRLS, RankSVM and "
-            "their searches do",
+            "y", "must be labels, got Preferences, which RankRLS, RankSVM and their searches take"
         )
 
     def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
@@ -550,9 +548,7 @@ class GivenArrays:
     def spec_of(self, spec: _Spec) -> _Spec:
         """Return what is fitted to rows like these: to labels, clicks or comparisons."""
         judgements = self.data.judgements
-        if judgements is None:
-            return spec
-        return judgements.fitted_by(spec, type(self._model).__name__)
+        return spec if judgements is None else judgements.fitted_by(spec)
 
     @property
     def told(self) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class SvmSpec(Spec):
     Cs: Vector | None
     search: Search | None = None
 
-    def of_preferences(self, preferences: Preferences, name: str) -> Self:
+    def of_preferences(self, preferences: Preferences) -> Self:
         """Return the same: comparisons take the place of the pairs of labels."""
         if self.settings.pairs.weighting != "pairs":
             raise ArgumentError(

@@ -203,7 +203,7 @@ class RidgeSpec(LeastSquares):
     form: Form = "auto"
     constraint: Constraint | None = None
 
-    def of_preferences(self, preferences: Preferences, name: str) -> Self:
+    def of_preferences(self, preferences: Preferences) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         for one in self.settings:
             preferences.require_settings(one)
