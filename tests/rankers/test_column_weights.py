@@ -161,6 +161,7 @@ def test_models_that_did_not_measure_take_rows():
     for model, reason in (
         (pg.RankRLS(pairs=None).fit(X, y, qid=qid), "there are no pairs$"),
         (pg.RankRLSCV(pairs=[None]).fit(X, y, qid=qid), "there are no pairs$"),
+        (pg.RankRLS(pairs=pg.Pairs(None)).fit(X, y, qid=qid), "there are no pairs$"),
         (pg.RankRLS(form="dual").fit(X, y, qid=qid), "it was solved in the dual form$"),
         (pg.RankRLS(prior=np.ones(5)).fit(X, y, qid=qid), "it starts from a prior$"),
         (nodes, "it has nodes$"),

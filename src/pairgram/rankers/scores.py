@@ -656,11 +656,12 @@ def column_weights_of(
 
 def _why_not(model: BaseEstimator) -> str:
     """Return why a fit did not measure its columns, as far as the model tells."""
+    pairs = getattr(model, "pairs_", getattr(model, "pairs", ""))
     reasons = {
         "its weights were changed since": model._column_sums is not None,
         "it starts from a prior": getattr(model, "prior", None) is not None,
         "it has nodes": model.feature_map_ is not None,
-        "there are no pairs": getattr(model, "pairs_", getattr(model, "pairs", "")) is None,
+        "there are no pairs": getattr(pairs, "kind", pairs) is None,
         "it was solved in the dual form": getattr(model, "form_", "") == "dual",
     }
     other = (
