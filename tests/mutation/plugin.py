@@ -4,7 +4,7 @@ from hypothesis import Phase, settings
 
 settings.register_profile(
     "mutation",
-    max_examples=50,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     database=None,
