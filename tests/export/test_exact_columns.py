@@ -78,7 +78,7 @@ SCALERS = [StandardScaler(), MaxAbsScaler(), MinMaxScaler((0.1, 0.7)), RobustSca
 )
 @pytest.mark.filterwarnings("ignore:Bins whose width:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*quantile_method:FutureWarning")
-@every(seed=range(5))
+@every(seed=range(3))
 def test_codes_that_were_scaled_are_categories_again(scaler, last, seed):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"c": rng.choice([*"abcdefg"], 60)})

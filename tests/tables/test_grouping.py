@@ -75,8 +75,11 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("bucket_bytes", [1 << 27, 8000], ids=["memory", "files"])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("source", "bucket_bytes"),
+    [*((source, 1 << 27) for source in SOURCES)]
+    + [(source, 8000) for source in ("pandas", "dictionaries", "csv", "dask")],
+)
 def test_the_model_is_that_of_sorted_rows(
     rows, frame, source, bucket_bytes, tmp_path, folders, set_limits
 ):
