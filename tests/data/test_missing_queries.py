@@ -63,7 +63,7 @@ def test_a_problem_of_a_batch_may_be_one_query(model):
 
 @every(wrap=[clone, lambda model: make_pipeline(StandardScaler(), model)], model=FORGETFUL)
 def test_cross_validation_without_ids_is_warned_of(model, wrap):
-    message = r"fit got \d+ rows without qid.*params=.*scope='global' if that is meant"
+    message = r"fit got \d+ rows without qid.*params=.*scope='global'\) if that is meant"
     with pytest.warns(MissingQueryWarning, match=message):
         cross_val_score(wrap(model), X[:60], Y[:60], cv=GroupKFold(3), groups=QID[:60])
 
