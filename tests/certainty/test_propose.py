@@ -111,8 +111,8 @@ def test_draws(rows, name):
     model = fitted(name, rows)
     C, scores = joint(model, X, pool)
     root = np.linalg.cholesky(C[:-1, :-1] + 1e-9 * np.eye(60))
-    draws = scores[:-1, None] + root @ np.random.default_rng(0).normal(size=(60, 40_000))
-    best = np.bincount(np.argmax(draws, axis=0), minlength=60) / 40_000
+    draws = scores[:-1, None] + root @ np.random.default_rng(0).normal(size=(60, 20_000))
+    best = np.bincount(np.argmax(draws, axis=0), minlength=60) / 20_000
     found = [propose(model, pool, 1, strategy="thompson", random_state=k)[0] for k in range(300)]
     share = np.bincount(found, minlength=60) / 300
     # Equal rows are exchanged at will.

@@ -486,7 +486,7 @@ def peak_words(compute, n):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_memory_is_that_of_the_formula(set_limits, dtype):
-    n = 512
+    n = 384
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(n, 5)).astype(dtype), rng.normal(size=n), np.arange(n) // 8
     system = dual_of(kernel_matrix(X))

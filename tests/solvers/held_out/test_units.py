@@ -115,11 +115,16 @@ def test_rounds_of_conjugate_gradients_that_do_not_converge():
     rows = np.ascontiguousarray(lost[:n])
     offsets, scored = np.array([0, n]), rng.normal(size=(n, rank))
     scores, _ = held_out(values, projection, alphas, rows, scored, offsets, None, 1)
+    sums = np.triu(rows.T @ rows)[None]
+    with single_threaded_blas:
+        models, _ = _core.hold_out_sums(values, projection, alphas, sums, 1)
     rest = lost[n:]
     G, g = rest[:, :-1].T @ rest[:, :-1], rest[:, :-1].T @ rest[:, -1]
-    for alpha, found in zip(alphas, scores, strict=True):
+    for alpha, found, model in zip(alphas, scores, models[0], strict=True):
         expected = scored @ np.linalg.solve(G + alpha * np.eye(rank), g)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
+        size = np.abs(expected).max()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * size)
+        np.testing.assert_allclose(scored @ model, expected, rtol=0, atol=1e-8 * size)
 
 
 def test_refused_arguments():
