@@ -58,9 +58,9 @@ def gram(H, A, W):
     return difference.T @ (W[:, None] * difference)
 
 
-def solve(losses, curvature, Cs=CS, constant=(), tol=TOL, n_threads=1, steepness=1.0):
+def solve(losses, curvature, Cs=CS, constant=(), **named):
     tasks = [(loss, np.array(constant, np.int64)) for loss in losses]
-    named = {"steepness": steepness, "tol": tol, "max_iter": 200, "n_threads": n_threads}
+    named = {"steepness": 1.0, "tol": TOL, "max_iter": 200, "n_threads": 1} | named
     return _core.solve_svm(tasks, curvature, np.asarray(Cs, float), **named)
 
 
@@ -162,6 +162,24 @@ def test_no_step_raises_the_objective():
         loss = _core.loss_of_rows(dense(H), pair_operator(y, offsets), np.zeros(9))
         for history in solve([loss], gram(H, A, W), [0.01, 1.0], tol=1e-9)[1]:
             assert (np.diff(history.objective) <= 1e-6 * history.objective[:-1]).all()
+
+
+@every(loss=["squared_hinge", "logistic"], C=[0.1, 10.0])
+def test_a_step_ends_where_its_slope_is_small(loss, C):
+    """That of the first step, which is far too short where the labels follow a feature."""
+    _, H, y, offsets, (A, W) = ranking(4)
+    H[:, 0] += 3 * y
+    pairs = pair_operator(y, offsets, loss)
+    one = _core.loss_of_rows(dense(H), pairs, np.zeros(len(y)))
+    coefs, (history,) = solve([one], gram(H, A, W), [C], max_iter=1)
+    ((w,),), (length,) = coefs, history.step
+
+    def slope(w):
+        return w @ (w + C * H.T @ reference_svm.pair_loss(H @ w, A, W, loss)[1])
+
+    at_zero = C * w @ (H.T @ reference_svm.pair_loss(np.zeros(len(y)), A, W, loss)[1])
+    assert abs(slope(w)) <= 0.05 * abs(at_zero)
+    assert abs(slope(w / length)) > 0.1 * abs(at_zero / length)
 
 
 def test_every_c_has_a_step_however_small_the_gradient():
