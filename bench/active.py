@@ -29,7 +29,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from common import markdown_table, print_tables
-from pairgram import Pairgram, Pairs, RankRLS, RankRLSCV, posterior, propose
+from pairgram import Kernel, Pairgram, Pairs, RankRLS, RankRLSCV, posterior, propose
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 from qsar import load_qsar
@@ -72,7 +72,9 @@ def gamma_of(X: np.ndarray) -> float:
 
 def model_of(X: np.ndarray, y: np.ndarray) -> RankRLSCV:
     """Return our model of what has been measured; evidence chooses the ridge."""
-    model = RankRLSCV(kernel="rbf", gamma=gamma_of(X), pairs=Pairs(weighting="documents"))
+    model = RankRLSCV(
+        feature_map=Kernel("rbf", gamma=gamma_of(X)), pairs=Pairs(weighting="documents")
+    )
     return model.set_params(scoring="evidence").fit(X, y)
 
 

@@ -27,7 +27,7 @@ from common import interleaved, markdown_table, print_tables, ratio_table
 from pairgram import Posterior, RankRLS, RankRLSCV, posterior, propose
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.kernel_map import KernelMap
+from pairgram.features.kernel_map import Kernel
 from pairgram.solvers.dual_gram import DualGram
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
@@ -77,7 +77,7 @@ class Made:
             noise *= np.where(rng.random(len(X)) < 0.2, 2.0, 0.4)
         self.X, self.noisy = X, self.truth + noise
         self.y = self.noisy + 3.0 * rng.normal(size=n_lists)[self.qid]
-        setting = {"kernel": "rbf", "gamma": 0.05} if kind == "smooth" else {}
+        setting = {"feature_map": Kernel("rbf", gamma=0.05)} if kind == "smooth" else {}
         self.model = RankRLS(1.0, pairs=Pairs(weighting="documents"), **setting)
         self.search = RankRLSCV(pairs=Pairs(weighting="documents"), **setting)
         self.search.set_params(scoring="pairwise_squared_error")
@@ -134,7 +134,7 @@ def of_assay(name: str, options: Options) -> Iterator[list[str]]:
             train, test = published
             if is_drawn:
                 train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
-            search = RankRLSCV(kernel=kernel, pairs=Pairs(weighting="documents"))
+            search = RankRLSCV(feature_map=Kernel(kernel), pairs=Pairs(weighting="documents"))
             search.set_params(inputs="standard", scoring="pairwise_squared_error")
             sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
             i, j = (test[part] for part in pairs_of(len(test), rng))
@@ -153,7 +153,7 @@ def times(options: Options) -> Iterator[str]:
     y, qid = X @ rng.normal(size=136) + rng.normal(size=100_000), np.arange(100_000) // 100
     linear = RankRLS(10.0).fit(X, y, qid=qid)
     of_rows = posterior(linear, X, y, qid=qid)
-    kernel, few = RankRLS(1.0, kernel="rbf", gamma=0.005), (X[:2000], y[:2000])
+    kernel, few = RankRLS(1.0, feature_map=Kernel("rbf", gamma=0.005)), (X[:2000], y[:2000])
     of_few = posterior(kernel.fit(*few, qid=qid[:2000]), *few, qid=qid[:2000])
     Z, root = X[-5000:], np.triu(rng.normal(size=(2000, 2000))) + 100 * np.eye(2000)
     triangle = np.asfortranarray(of_rows.root.T)
@@ -187,7 +187,9 @@ def process(options: Options) -> Iterator[str]:
     y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=1000)
     covariance = RBF(10**0.5 / 2**0.5, "fixed") + ConstantKernel(1e5, "fixed")
     beside = GaussianProcessRegressor(covariance, alpha=0.1, optimizer=None)
-    ours = RankRLS(0.1, kernel="rbf", gamma=0.1, pairs=Pairs(weighting="documents")).fit(X, y)
+    ours = RankRLS(
+        0.1, feature_map=Kernel("rbf", gamma=0.1), pairs=Pairs(weighting="documents")
+    ).fit(X, y)
     sure = posterior(ours, X, y)
     pool = rng.normal(size=(20_000, 10))
     calls: dict[str, Callable[[], object]] = {
@@ -238,7 +240,11 @@ def factors_of(sure: Posterior, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -
     ratios, model = [], sure.model
     for one in range(5):
         own = fold == one
-        rest = RankRLS(model.alpha_, kernel=model.kernel, gamma=model.gamma, inputs=model.inputs)
+        rest = RankRLS(
+            model.alpha_,
+            feature_map=model.feature_map,
+            inputs=model.inputs,
+        )
         rest.set_params(pairs=Pairs(weighting="documents"))
         others = {"X": X[~own], "y": y[~own], "qid": qid[~own]}
         of_rest = posterior(rest.fit(**others), **others)
@@ -270,7 +276,7 @@ def off_of_made(kind: str, lists: str, seed: int) -> list[Factored]:
         qid, y = np.zeros(len(y), int), data.noisy
     search = data.search
     if kind == "wrong kernel":
-        search.set_params(gamma=0.5)
+        search.set_params(feature_map=Kernel("rbf", gamma=0.5))
     train = data.qid < 30
     told = {"X": data.X[train], "y": y[train], "qid": qid[train]}
     sure = posterior(search.fit(**told), **told)
@@ -297,7 +303,7 @@ def off_of_assay(name: str, kernel: str, options: Options) -> list[Factored]:
     for seed in range(options.seeds):
         rng = np.random.default_rng(seed)
         train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
-        search = RankRLSCV(kernel=kernel, pairs=Pairs(weighting="documents"))
+        search = RankRLSCV(feature_map=Kernel(kernel), pairs=Pairs(weighting="documents"))
         search.set_params(inputs="standard", scoring="pairwise_squared_error")
         sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
         factors = factors_of(sure, X[train], y[train], np.zeros(len(train), int))
@@ -341,7 +347,7 @@ def lost_of_made(kind: str, n_lists: int, seed: int) -> list[float]:
     rng = np.random.default_rng(seed)
     if kind == "long-tailed noise":
         data.y = data.truth + rng.standard_t(2, size=len(data.y))
-    setting = {"kernel": "rbf", "gamma": 0.5 if kind == "wrong kernel" else 0.05}
+    setting = {"feature_map": Kernel("rbf", gamma=0.5 if kind == "wrong kernel" else 0.05)}
     train, test = data.qid < n_lists, data.qid >= 30
     truth = data.truth[test] - data.truth[test].mean()
 
@@ -375,7 +381,9 @@ def lost_of_assay(name: str, n_rows: int | None, options: Options) -> np.ndarray
         train, test = np.split(order, [int(0.8 * len(y))])
         errors = []
         for scoring in WAYS.values():
-            search = RankRLSCV(kernel="rbf", gamma=list(GAMMAS / X.shape[1]), scoring=scoring)
+            search = RankRLSCV(
+                feature_map=Kernel("rbf", gamma=list(GAMMAS / X.shape[1])), scoring=scoring
+            )
             search.set_params(inputs="standard", pairs=Pairs(weighting="documents"))
             search.fit(X[train[:n_rows]], y[train[:n_rows]])
             errors.append(np.var(y[test] - search.predict(X[test])))
@@ -391,9 +399,9 @@ def evidence(options: Options) -> Iterator[str]:
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(4000, 10)), np.arange(4000) // 20
     y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=4000)
-    told = {"kernel": "rbf", "gamma": 0.05, "pairs": Pairs(weighting="documents")}
+    told = {"feature_map": Kernel("rbf", gamma=0.05), "pairs": Pairs(weighting="documents")}
     rows = RankingData.delimit(X, y, qid)
-    data = replace(rows, feature_map=KernelMap("rbf", gamma=0.05).fit(X))
+    data = replace(rows, feature_map=Kernel("rbf", gamma=0.05).fit(X))
     gram = DualGram(data, Pairs("with_ties", scope="query", weighting="documents"))
 
     def path() -> None:

@@ -32,7 +32,7 @@ from common import (
     seconds,
     stopwatch,
 )
-from pairgram import RankRLS, RankRLSCV, kernel_matrix, threads
+from pairgram import Kernel, RankRLS, RankRLSCV, kernel_matrix, threads
 
 N_FEATURES, LENGTH, GAMMA = 46, 40, 1.0
 ALPHAS = 2.0 ** np.arange(9, -21, -1)  # 30, descending
@@ -88,7 +88,7 @@ def table_time(options: Options) -> Iterator[str]:
     X, y, qid = make_rows(options.rows - options.rows % LENGTH)
     valid = X[:LENGTH], y[:LENGTH], qid[:LENGTH]
     K = kernel_matrix(X, gamma=GAMMA)
-    named = {"kernel": "rbf", "gamma": GAMMA}
+    named = {"feature_map": Kernel("rbf", gamma=GAMMA)}
     search = RankRLSCV(ALPHAS, **named)
     one = RankRLS(ALPHAS[0], **named)
     expected = path_by_hand(X, y) @ K
@@ -123,7 +123,7 @@ def table_time(options: Options) -> Iterator[str]:
 def require_equal_bits(X: Any, y: Any, qid: Any, valid: Any) -> None:
     """Compare the results of one thread and two."""
     found = []
-    search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA)
+    search = RankRLSCV(ALPHAS, feature_map=Kernel("rbf", gamma=GAMMA))
     for n_threads in (1, 2):
         for held_out in (valid, None):
             with threads(n_threads):
@@ -142,8 +142,8 @@ def table_busy(options: Options) -> Iterator[str]:
     X, y, qid = make_rows(options.rows - options.rows % LENGTH)
     valid = X[:LENGTH], y[:LENGTH], qid[:LENGTH]
     K = kernel_matrix(X, gamma=GAMMA)
-    search = RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA)
-    one = RankRLS(ALPHAS[0], kernel="rbf", gamma=GAMMA)
+    search = RankRLSCV(ALPHAS, feature_map=Kernel("rbf", gamma=GAMMA))
+    one = RankRLS(ALPHAS[0], feature_map=Kernel("rbf", gamma=GAMMA))
     ways: dict[str, Callable[[], Any]] = {
         "pairgram, one alpha": lambda: one.fit(X, y, qid=qid),
         "pairgram, fit and 30 alphas": lambda: search.fit(X, y, qid=qid, validation=valid),
@@ -178,9 +178,12 @@ def _spin() -> None:
 # Memory ---------------------------------------------------------------------------------------
 
 FITS: Mapping[str, tuple[float, Any]] = {
-    "RankRLS, one alpha": (1.0, RankRLS(1.0, kernel="rbf", gamma=GAMMA)),
+    "RankRLS, one alpha": (1.0, RankRLS(1.0, feature_map=Kernel("rbf", gamma=GAMMA))),
     **{
-        f"RankRLSCV, 30 alphas, {way}": (1.5, RankRLSCV(ALPHAS, kernel="rbf", gamma=GAMMA))
+        f"RankRLSCV, 30 alphas, {way}": (
+            1.5,
+            RankRLSCV(ALPHAS, feature_map=Kernel("rbf", gamma=GAMMA)),
+        )
         for way in ("validation rows", "leave-query-out")
     },
 }

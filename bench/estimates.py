@@ -21,6 +21,7 @@ from common import machine_line, markdown_table, progress, seconds, stopwatch
 from pairgram import (
     ELMRank,
     ELMRankCV,
+    Kernel,
     Pairs,
     RandomNodes,
     RankRLS,
@@ -74,7 +75,7 @@ def cases(is_long: bool) -> Iterator[Case]:
     yield rows_of(RankRLSCV(), 400 * more, 50, 400)
     yield rows_of(RankRLSCV(cv=5), 400 * more, 50, 400)
     yield rows_of(RankRLSCV(feature_map=RandomNodes(500, random_state=0)), 400 * more, 50, 20)
-    yield rows_of(RankRLSCV(kernel="rbf"), 40 * more, 50, 20)
+    yield rows_of(RankRLSCV(feature_map=Kernel("rbf")), 40 * more, 50, 20)
     yield rows_of(RankRLSCV(np.logspace(-3, 3, 5), cv="leave-pair-out"), 1, 500 * more, 50)
     yield sparse_rows_of(RankRLS(), 40_000 * more, 5_000 * more)
     yield rows_of(RankSVM(), 1_000 * more, 50, 50)

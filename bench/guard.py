@@ -110,7 +110,7 @@ def _leave_query_out() -> Ways:
 def _dual() -> Ways:
     X, y, qid = dual.make_rows(2_000)
     K = pairgram.kernel_matrix(X, gamma=dual.GAMMA)
-    search = pairgram.RankRLSCV(dual.ALPHAS, kernel="rbf", gamma=dual.GAMMA)
+    search = pairgram.RankRLSCV(dual.ALPHAS, feature_map=pairgram.Kernel("rbf", gamma=dual.GAMMA))
     return lambda: search.fit(X, y, qid=qid), lambda: scipy.linalg.eigh(K)
 
 

@@ -29,7 +29,7 @@ from onnx import helper, numpy_helper
 from sklearn.linear_model import Ridge
 
 from common import interleaved, markdown_table, print_tables, ratio_table
-from pairgram import Nystroem, RandomFourier, RandomNodes, RankRLS
+from pairgram import Kernel, Nystroem, RandomFourier, RandomNodes, RankRLS
 
 N_SMALL, SMALL_WIDTH = 100, 50
 N_LARGE, WIDTH = 100_000, 136
@@ -264,7 +264,7 @@ def table_maps(options: Options) -> Iterator[str]:
     models = {
         "1,000 sigmoid nodes": fitted(WIDTH, feature_map=RandomNodes(1_000, random_state=0)),
         "1,000 Fourier features": fitted(WIDTH, feature_map=RandomFourier(1_000, random_state=0)),
-        "rbf kernel, 2,000 support rows": fitted(WIDTH, 2_000, kernel="rbf"),
+        "rbf kernel, 2,000 support rows": fitted(WIDTH, 2_000, feature_map=Kernel("rbf")),
     }
     for dtype in (np.float64, np.float32):
         X = np.random.default_rng(1).random((N_LARGE, WIDTH), dtype)

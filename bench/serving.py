@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 
 from common import in_fresh_process, markdown_table, print_tables, seconds
-from pairgram import Nystroem, RandomNodes, RankRLS, load_model
+from pairgram import Kernel, Nystroem, RandomNodes, RankRLS, load_model
 
 PAGE = Path(__file__).parents[1] / "docs" / "serving.md"
 N_DOCUMENTS, WIDTH, N_TRAIN, LENGTH = 100, 136, 4_000, 40
@@ -51,7 +51,7 @@ MODELS: dict[str, Callable[[], RankRLS]] = {
     'linear, `inputs="raw+quantile"`': lambda: RankRLS(inputs="raw+quantile"),
     "200 sigmoid nodes": lambda: RankRLS(feature_map=RandomNodes(200, random_state=0)),
     "200 Nyström features": lambda: RankRLS(feature_map=Nystroem(n_components=200, random_state=0)),
-    "rbf kernel, 4,000 rows": lambda: RankRLS(kernel="rbf"),
+    "rbf kernel, 4,000 rows": lambda: RankRLS(feature_map=Kernel("rbf")),
 }
 SERVED = ("linear", "200 sigmoid nodes")
 

@@ -89,7 +89,7 @@ def doors(X, y, qid):
     rankers = {
         "RankRLS": pg.RankRLS(),
         "RankRLS dual": pg.RankRLS(form="dual"),
-        "RankRLS rbf": pg.RankRLS(kernel="rbf"),
+        "RankRLS rbf": pg.RankRLS(feature_map=pg.Kernel("rbf")),
         "RankRLS nodes": pg.RankRLS(feature_map=pg.RandomNodes(3, random_state=0)),
         "RankRLSCV": pg.RankRLSCV([1.0]),
         "PairwiseELMCV": pg.PairwiseELMCV([1.0], n_nodes=3, random_state=0),
@@ -123,7 +123,9 @@ def doors(X, y, qid):
             X, y, qid=qid, validation=(S, y, qid)
         ),
         "fit_many": lambda S: pg.fit_many(pg.RankRLS(), [(S, y, qid)]),
-        "fit_many kernel": lambda S: pg.fit_many(pg.RankRLS(kernel="rbf"), [(S, y, qid)]),
+        "fit_many kernel": lambda S: pg.fit_many(
+            pg.RankRLS(feature_map=pg.Kernel("rbf")), [(S, y, qid)]
+        ),
         "kernel_matrix": pg.kernel_matrix,
         "kernel_matrix Z": lambda S: pg.kernel_matrix(X, S),
         "kernel_matrix laplacian": lambda S: pg.kernel_matrix(S, kernel="laplacian"),

@@ -7,6 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import pairgram
 from pairgram import (
+    Kernel,
     Nystroem,
     Pairs,
     RandomNodes,
@@ -50,9 +51,11 @@ def test_all_estimators_are_checked():
     [
         RankRLS(pairs=Pairs("label_difference", weighting="queries"), scale=True),
         RankRLS(pairs=None, form="dual"),
-        RankRLS(inputs="standard", kernel="minmax"),
+        RankRLS(inputs="standard", feature_map=Kernel("minmax")),
         RankRLS(missing="median", inputs="raw+quantile"),
-        RankRLSCV(kernel="laplacian", missing="zero", pairs=["with_ties", "without_ties"]),
+        RankRLSCV(
+            feature_map=Kernel("laplacian"), missing="zero", pairs=["with_ties", "without_ties"]
+        ),
         RankSVM(feature_map=Nystroem(kernel="tanimoto", random_state=0), missing="mean"),
         RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
     ],

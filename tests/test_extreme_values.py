@@ -24,8 +24,8 @@ MODELS = {
     "without_ties": pg.RankRLS(pairs="without_ties"),
     "pointwise": pg.RankRLS(pairs=None),
     "dual": pg.RankRLS(form="dual"),
-    "rbf": pg.RankRLS(kernel="rbf"),
-    "rbf, gain": pg.RankRLS(kernel="rbf", pairs="gain_difference"),
+    "rbf": pg.RankRLS(feature_map=pg.Kernel("rbf")),
+    "rbf, gain": pg.RankRLS(feature_map=pg.Kernel("rbf"), pairs="gain_difference"),
     "queries": pg.RankRLS(pairs=pg.Pairs(weighting="queries")),
     "documents": pg.RankRLS(pairs=pg.Pairs(weighting="documents")),
     "scale": pg.RankRLS(scale=True),
@@ -106,7 +106,7 @@ def test_one_feature_beside_others():
 
 def test_features_that_do_not_vary_are_no_error():
     for rows in (np.zeros((N, 3)), np.full((N, 3), 1e-200), np.repeat(X[::6], 6, axis=0)):
-        for model in (pg.RankRLS(), pg.RankRLS(kernel="rbf")):
+        for model in (pg.RankRLS(), pg.RankRLS(feature_map=pg.Kernel("rbf"))):
             assert np.isfinite(model.fit(rows, Y, qid=QID).predict(rows)).all()
 
 
@@ -126,9 +126,12 @@ def test_dual_and_primal_agree_beside_tiny_weights(pairs, tiny):
     weights = np.where(FEW, tiny, 1.0)
     named = {"qid": QID, "sample_weight": weights}
     primal = pg.RankRLS(pairs=pairs, form="primal").fit(X, Y, **named).predict(X)
-    for model in (pg.RankRLS(pairs=pairs, form="dual"), pg.RankRLS(pairs=pairs, kernel="linear")):
+    for model in (
+        pg.RankRLS(pairs=pairs, form="dual"),
+        pg.RankRLS(pairs=pairs, feature_map=pg.Kernel("linear")),
+    ):
         np.testing.assert_allclose(model.fit(X, Y, **named).predict(X), primal, atol=1e-11)
-    kernel = pg.RankRLS(pairs=pairs, kernel="precomputed").fit(X @ X.T, Y, **named)
+    kernel = pg.RankRLS(pairs=pairs, feature_map=pg.Kernel("precomputed")).fit(X @ X.T, Y, **named)
     np.testing.assert_allclose(kernel.predict(X @ X.T), primal, atol=1e-10)
 
 

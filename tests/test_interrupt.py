@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pairgram import (
+    Kernel,
     Pairgram,
     RandomFourier,
     RandomNodes,
@@ -62,7 +63,7 @@ def factorise():
 
 def kernel_path():
     X, y, qid = _rows(4000, 10, 40)
-    search = RankRLSCV([1.0, 0.1], kernel="rbf")
+    search = RankRLSCV([1.0, 0.1], feature_map=Kernel("rbf"))
     few = X[:40], y[:40], qid[:40]
     return lambda: [search.fit(X, y, qid=qid, validation=few) for _ in range(9)]
 

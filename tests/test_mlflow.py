@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import pairgram
-from pairgram import ELMRank, Nystroem, RankRLS, RankRLSCV, RankSVM, make_ranking
+from pairgram import ELMRank, Kernel, Nystroem, RankRLS, RankRLSCV, RankSVM, make_ranking
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::Warning:mlflow"),
@@ -57,7 +57,7 @@ MODELS = [
     RankRLSCV(),
     RankSVM(C=0.1),
     RankRLS(inputs="raw+quantile"),
-    RankRLS(kernel="rbf"),
+    RankRLS(feature_map=Kernel("rbf")),
     RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
     ELMRank(n_nodes=8, random_state=0),
 ]

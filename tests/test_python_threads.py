@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from pairgram import (
+    Kernel,
     Nystroem,
     Pairgram,
     RandomNodes,
@@ -170,7 +171,7 @@ def shared_works():
         "linear": RankRLS(),
         "nodes": RankRLS(feature_map=RandomNodes(20, random_state=0)),
         "nystroem": RankRLS(feature_map=Nystroem(n_components=20, random_state=0)),
-        "kernel": RankRLS(kernel="rbf"),
+        "kernel": RankRLS(feature_map=Kernel("rbf")),
         "lists": RankRLS(inputs="rank"),
         "svm": RankSVM(),
         "search": RankRLSCV(),

@@ -27,7 +27,11 @@ def test_arrow_tables_keep_their_column_names():
     frame = table.to_pandas()
     batch = table.to_batches()[0]
     for rows in (table, batch):
-        for model in (pg.RankRLS(), pg.RankRLS(kernel="rbf"), pg.ELMRank(n_nodes=3)):
+        for model in (
+            pg.RankRLS(),
+            pg.RankRLS(feature_map=pg.Kernel("rbf")),
+            pg.ELMRank(n_nodes=3),
+        ):
             fitted = model.fit(rows, Y)
             assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
             for other in (table, frame, batch):

@@ -172,10 +172,10 @@ def search(seed: int, **settings: Any) -> Any:
 def choose_kernel_model(name: str, X: np.ndarray, y: np.ndarray, folds: KFold) -> Any:
     """Fit one of `KERNEL_MODELS`, γ and the ridge chosen by held-out folds of the rows."""
     settings, scoring = KERNEL_MODELS[name]
-    search = pairgram.RankRLSCV(
-        kernel="rbf", gamma=GAMMAS, cv=folds, scoring=scoring, **settings
-    ).fit(X, y)
-    kernel = {"kernel": "rbf", "gamma": search.gamma_}
+    kernels = [pairgram.Kernel("rbf", gamma=gamma) for gamma in GAMMAS]
+    search = pairgram.RankRLSCV(feature_map=kernels, cv=folds, scoring=scoring, **settings)
+    search.fit(X, y)
+    kernel = {"feature_map": pairgram.Kernel("rbf", gamma=search.feature_map_.gamma_)}
     return pairgram.RankRLS(search.alpha_, **kernel, **settings).fit(X, y)
 
 

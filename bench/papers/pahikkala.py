@@ -276,7 +276,9 @@ def parse_correlations(seed: int, n_sentences: int) -> dict[str, float]:
         (RANK_RLS, y, "with_ties"),
         (RLS_ONE_LEVEL, data.share, None),
     ):
-        model = pairgram.RankRLSCV(pairs=pairs, kernel="precomputed", scoring="kendall")
+        model = pairgram.RankRLSCV(
+            pairs=pairs, feature_map=pairgram.Kernel("precomputed"), scoring="kendall"
+        )
         centred = target[train] - target[train].mean()  # the intercept of RLS
         model.fit(K[np.ix_(train, train)], centred, qid=data.qid[train])
         scores = model.predict(K[np.ix_(~train, train)])

@@ -188,10 +188,10 @@ def trainers() -> dict[str, Trainer]:
         REGRESSION: train_regression,
         REGULARIZED: train_regularized,
         POINT_NODES: point,
-        POINT_KERNEL: functools.partial(point, kernel="linear"),
+        POINT_KERNEL: functools.partial(point, feature_map=pairgram.Kernel("linear")),
         RANK_SVM: train_rank_svm,
         PAIR_NODES: pair,
-        PAIR_KERNEL: functools.partial(pair, kernel="linear"),
+        PAIR_KERNEL: functools.partial(pair, feature_map=pairgram.Kernel("linear")),
     }
 
 
@@ -216,7 +216,7 @@ def measure(
 def train_at_their_C(fold: Fold, _: int, *, column: str) -> Predict:
     """Fit a column of the linear kernel with the C of `THEIR_CS`."""
     model = (pairgram.PointwiseELM if column == POINT_KERNEL else pairgram.PairwiseELM)(
-        2.0 ** THEIR_CS[column][int(fold.name[-1]) - 1], kernel="linear"
+        2.0 ** THEIR_CS[column][int(fold.name[-1]) - 1], feature_map=pairgram.Kernel("linear")
     )
     fitted: Predict = model.fit(fold.train.X, fold.train.y, qid=fold.train.qid).predict
     return fitted
@@ -229,7 +229,7 @@ def chosen_Cs(folds: list[Fold]) -> str:
     for column, search in searches.items():
         for row, fold, theirs in zip(rows, folds, THEIR_CS[column], strict=True):
             X, y, qid = fold.train
-            model = search(CS, scoring=MAP, kernel="linear")
+            model = search(CS, scoring=MAP, feature_map=pairgram.Kernel("linear"))
             model.fit(X, y, qid=qid, validation=fold.valid)
             row += [f"2^{np.log2(model.C_):.0f}", f"2^{theirs}"]
     header = [f"{c}: {what}" for c in searches for what in ("by validation MAP", "paper's")]
@@ -301,7 +301,9 @@ def blank_cells(name: str) -> str:
     qid = np.arange(n_rows) * n_queries // n_rows
     ridge = np.linalg.solve(X.T @ X + np.eye(n_features), X.T @ y)
     np.testing.assert_allclose(
-        pairgram.PointwiseELM(kernel="linear").fit(X, y, qid=qid).coef_, ridge, rtol=1e-8
+        pairgram.PointwiseELM(feature_map=pairgram.Kernel("linear")).fit(X, y, qid=qid).coef_,
+        ridge,
+        rtol=1e-8,
     )
     fifth = qid * N_FOLDS // n_queries
     train, valid = ([a[part] for a in (X, y, qid)] for part in (fifth < 3, fifth == 3))

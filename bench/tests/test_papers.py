@@ -128,13 +128,18 @@ def test_kernel_models_are_chosen_by_held_out_rows(script, name):
     folds = KFold(4, shuffle=True, random_state=0)
     model = chen.choose_kernel_model(name, X, y, folds)
     settings, scoring = chen.KERNEL_MODELS[name]
-    assert model.get_params().items() >= {"kernel": "rbf", **settings}.items()
+    assert model.feature_map.kernel == "rbf"
+    assert model.get_params().items() >= settings.items()
     metric = pairgram.get_metric(scoring)
     means = {}
     for gamma in chen.GAMMAS:
-        path = pairgram.RankRLSCV(kernel="rbf", gamma=gamma, cv=folds, **settings).fit(X, y)
+        path = pairgram.RankRLSCV(
+            feature_map=pairgram.Kernel("rbf", gamma=gamma), cv=folds, **settings
+        ).fit(X, y)
         for alpha in path.alphas_[::4]:
-            rest = pairgram.RankRLS(alpha, kernel="rbf", gamma=gamma, **settings)
+            rest = pairgram.RankRLS(
+                alpha, feature_map=pairgram.Kernel("rbf", gamma=gamma), **settings
+            )
             parts = [
                 metric(y[test], rest.fit(X[train], y[train]).predict(X[test]))
                 for train, test in folds.split(X)
@@ -168,7 +173,9 @@ def test_the_presets_solve_the_systems_of_their_papers(script, name):
         H = np.linalg.cholesky(K)
         D, d = H[i] - H[j], y[i] - y[j]
         alpha, wanted = 1 / (2 * C), H @ np.linalg.solve(C * D.T @ D + np.eye(n), C * D.T @ d)
-    found = pairgram.RankRLS(alpha, kernel="rbf", **settings).fit(X, y).predict(X)
+    found = (
+        pairgram.RankRLS(alpha, feature_map=pairgram.Kernel("rbf"), **settings).fit(X, y).predict(X)
+    )
     np.testing.assert_allclose(found - found.mean(), wanted - wanted.mean(), atol=1e-9)
 
 

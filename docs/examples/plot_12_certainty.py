@@ -9,13 +9,14 @@ rows to measure are those that may be best.
 import numpy as np
 from matplotlib import pyplot as plt
 
-from pairgram import Preferences, RankRLS, RankRLSCV, plots, posterior, propose
+from pairgram import Kernel, Preferences, RankRLS, RankRLSCV, plots, posterior, propose
 
 rng = np.random.default_rng(1)
 measured = np.concatenate([rng.uniform(0, 4, 14), rng.uniform(7, 8, 4)])
 activity = np.sin(measured) + 0.3 * measured + 0.2 * rng.normal(size=18)
 
-model = RankRLSCV(kernel="rbf", gamma=[0.1, 0.3, 1.0], scoring="evidence")
+kernels = [Kernel("rbf", gamma=gamma) for gamma in (0.1, 0.3, 1.0)]
+model = RankRLSCV(feature_map=kernels, scoring="evidence")
 model.fit(measured[:, None], activity)
 sure = posterior(model, measured[:, None], activity)
 

@@ -27,7 +27,7 @@ Say what is compared:
 Map features:
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     Cross                                     products of two groups of columns, users × items
-    kernel_matrix                             the values of a kernel
+    Kernel, kernel_matrix                     a kernel in place of a map, and its values
 
 Send a model elsewhere:
     export                                    to search engines, ONNX, SQL and Python
@@ -96,6 +96,7 @@ _NAMES = {
         "read_run",
         "write_run",
     ),
+    "features.kernel_map": ("Kernel",),
     "features.kernels": ("kernel_matrix",),
     "features.nystroem": ("Nystroem",),
     "features.cross": ("Cross",),

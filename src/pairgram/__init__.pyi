@@ -26,6 +26,7 @@ from pairgram.datasets import (
     write_run as write_run,
 )
 from pairgram.features.cross import Cross as Cross
+from pairgram.features.kernel_map import Kernel as Kernel
 from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
 from pairgram.features.random_fourier import RandomFourier as RandomFourier

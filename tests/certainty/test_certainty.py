@@ -67,9 +67,12 @@ def within(qid, weight=1.0):
 KINDS = {
     "primal": ({}, lambda X: X @ X.T),
     "dual": ({"form": "dual"}, lambda X: X @ X.T),
-    "rbf": ({"kernel": "rbf", "gamma": 0.2}, lambda X: np.exp(-0.2 * cdist(X, X) ** 2)),
+    "rbf": (
+        {"feature_map": pg.Kernel("rbf", gamma=0.2)},
+        lambda X: np.exp(-0.2 * cdist(X, X) ** 2),
+    ),
     "tanimoto": (
-        {"kernel": "tanimoto"},
+        {"feature_map": pg.Kernel("tanimoto")},
         lambda X: X @ X.T / ((X**2).sum(1)[:, None] + (X**2).sum(1) - X @ X.T),
     ),
 }
@@ -121,7 +124,7 @@ def test_beside_scikit_learn(constant):
     kernel = RBF(1.0, "fixed") + ConstantKernel(constant, "fixed")
     process = GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, y)
     mean, C = process.predict(Z, return_cov=True)
-    told = {"pairs": pg.Pairs(weighting="documents"), "kernel": "rbf", "gamma": 0.5}
+    told = {"pairs": pg.Pairs(weighting="documents"), "feature_map": pg.Kernel("rbf", gamma=0.5)}
     model = pg.RankRLS(0.05, **told)
     posterior = sure(model, X, y)
     scores, found = model.predict(Z), posterior.std(Z)
@@ -262,7 +265,9 @@ def test_tables_with_settings(told):
     np.testing.assert_allclose(ratio, (found.noise / expected.noise) ** 0.5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("setting", [{}, {"kernel": "rbf", "gamma": 0.05}, {"form": "dual"}])
+@pytest.mark.parametrize(
+    "setting", [{}, {"feature_map": pg.Kernel("rbf", gamma=0.05)}, {"form": "dual"}]
+)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_comparisons(setting, grouped):
     lists = Lists(1, 20)
@@ -273,7 +278,7 @@ def test_comparisons(setting, grouped):
     y = pg.Preferences(*pairs.T, margin=rng.exponential(size=60), weight=weight, groups=groups)
     posterior = sure(pg.RankRLS(ALPHA, **setting), lists.X, y)
     K = lists.X @ lists.X.T
-    if "kernel" in setting:
+    if "feature_map" in setting:
         K = np.exp(-0.05 * cdist(lists.X, lists.X) ** 2)
     A = np.zeros((60, 20))
     A[np.arange(60), pairs[:, 0]], A[np.arange(60), pairs[:, 1]] = 1.0, -1.0
@@ -293,7 +298,7 @@ def test_searches_of_comparisons(tmp_path):
 
 
 def test_a_batch_of_models_and_weights_of_zero():
-    setting = {"pairs": pg.Pairs(weighting="documents"), "kernel": "rbf", "gamma": 0.1}
+    setting = {"pairs": pg.Pairs(weighting="documents"), "feature_map": pg.Kernel("rbf", gamma=0.1)}
     weight = np.where(np.arange(60) % 6 == 5, 0.0, 1.0)
     told = {"qid": LISTS.qid, "sample_weight": weight}
     posterior = sure(pg.RankRLS(ALPHA, **setting), LISTS.X, LISTS.y, **told)
@@ -317,7 +322,9 @@ def test_a_batch_of_models_and_weights_of_zero():
 def test_deviations_in_a_long_list_have_the_same_bits_for_any_number_of_threads(kernel):
     rng = np.random.default_rng(0)
     X, P = rng.normal(size=(90, 4)), rng.normal(size=(2500, 4))
-    posterior = sure(pg.RankRLS(kernel=kernel), X, X[:, 0], qid=np.arange(90) // 9)
+    posterior = sure(
+        pg.RankRLS(feature_map=kernel and pg.Kernel(kernel)), X, X[:, 0], qid=np.arange(90) // 9
+    )
     one, *others = on_threads((1, 2, 3), lambda: posterior.std(P))
     for other in others:
         np.testing.assert_array_equal(other, one)
@@ -357,7 +364,7 @@ def test_weights_of_few_rows():
 
 def test_rows_are_those_of_the_fit():
     X, y, qid = LISTS.X, LISTS.y, LISTS.qid
-    for setting in ({}, {"kernel": "rbf", "gamma": 0.2}, {"inputs": "standard"}):
+    for setting in ({}, {"feature_map": pg.Kernel("rbf", gamma=0.2)}, {"inputs": "standard"}):
         model = pg.RankRLS(ALPHA, **setting).fit(X, y, qid=qid)
         other = np.where(np.arange(60) == 7, y + 0.01, y)
         for wrong in ((X, other, qid), (X[:-6], y[:-6], qid[:-6]), (X, y, qid // 2)):
@@ -484,7 +491,7 @@ def test_statistics_of_comparisons():
 )
 def test_posteriors_of_files_are_whole(tmp_path, array, change, message):
     lists, path = Lists(), tmp_path / "posterior"
-    posterior = sure(pg.RankRLS(ALPHA, kernel="rbf"), **lists.labelled)
+    posterior = sure(pg.RankRLS(ALPHA, feature_map=pg.Kernel("rbf")), **lists.labelled)
     posterior.save(path)
     contents = parse(path.read_bytes())
     if change is None:
@@ -513,14 +520,14 @@ def test_roots_of_files_belong_to_their_model(tmp_path):
 
 
 def test_linear_kernels_are_kept_in_files(tmp_path):
-    posterior = sure(pg.RankRLS(ALPHA, kernel="linear"), **LISTS.labelled)
+    posterior = sure(pg.RankRLS(ALPHA, feature_map=pg.Kernel("linear")), **LISTS.labelled)
     posterior.save(tmp_path / "posterior")
     loaded, pair = pg.Posterior.load(tmp_path / "posterior"), (LISTS.X[:5], LISTS.X[5:10])
     expected = posterior.std_of_differences(*pair)
     np.testing.assert_array_equal(loaded.std_of_differences(*pair), expected)
 
 
-@pytest.mark.parametrize("setting", [{}, {"kernel": "rbf"}, {"inputs": "quantile"}])
+@pytest.mark.parametrize("setting", [{}, {"feature_map": pg.Kernel("rbf")}, {"inputs": "quantile"}])
 def test_models_of_files_have_posteriors_too(setting, tmp_path):
     model = pg.RankRLSCV([1.0, ALPHA], **setting).fit(**LISTS.labelled)
     model.save(tmp_path / "model")

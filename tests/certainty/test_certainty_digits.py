@@ -5,14 +5,14 @@ import pandas as pd
 from mpmath import mp
 
 from axes import every
-from pairgram import Nystroem, Pairgram, Pairs, RankRLS, RankRLSCV, posterior, scan
+from pairgram import Kernel, Nystroem, Pairgram, Pairs, RankRLS, RankRLSCV, posterior, scan
 from reference_process import Process, linear, rbf
 
 SIZES = {"documents": (2, 4, 3, 5), "pairs": (4, 4, 4), "queries": (4, 4, 4)}
 FORMS = {
     "primal": ({}, linear),
     "dual": ({"form": "dual"}, linear),
-    "rbf": ({"kernel": "rbf", "gamma": 0.3}, rbf(0.3)),
+    "rbf": ({"feature_map": Kernel("rbf", gamma=0.3)}, rbf(0.3)),
 }
 ALPHA = 0.7
 
@@ -121,7 +121,9 @@ def test_evidence_of_a_band(set_limits):
 
 def test_evidence_compares_maps_and_gammas():
     lists, told = Lists(), {"scoring": "evidence", "pairs": Pairs(weighting="documents")}
-    model = RankRLSCV([ALPHA], kernel="rbf", gamma=[0.05, 0.3], **told).fit(**lists.labelled)
+    model = RankRLSCV(
+        [ALPHA], feature_map=[Kernel("rbf", gamma=g) for g in [0.05, 0.3]], **told
+    ).fit(**lists.labelled)
     of_gammas = [float(lists.process(rbf(gamma)).evidence) for gamma in (0.05, 0.3)]
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], of_gammas, atol=1e-8)
     maps = [None, Nystroem("rbf", gamma=0.3, n_components=14)]

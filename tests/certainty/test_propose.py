@@ -8,12 +8,12 @@ import scipy.sparse
 from scipy.special import ndtr
 
 from axes import every
-from pairgram import Pairgram, Pairs, Posterior, RandomFourier, RankRLS, posterior, propose
+from pairgram import Kernel, Pairgram, Pairs, Posterior, RandomFourier, RankRLS, posterior, propose
 
 SETTINGS = {
     "linear": {},
     "dual": {"form": "dual"},
-    "kernel": {"kernel": "rbf", "gamma": 0.2},
+    "kernel": {"feature_map": Kernel("rbf", gamma=0.2)},
     "fourier": {"feature_map": RandomFourier(40, gamma=0.2, random_state=0), "inputs": "standard"},
 }
 
@@ -176,7 +176,7 @@ def test_labels_without_noise(rows, strategy):
     X, _, pool = rows
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = sure(RankRLS(0.5, kernel="rbf", gamma=0.2), X, np.ones(len(X)))
+        model = sure(RankRLS(0.5, feature_map=Kernel("rbf", gamma=0.2)), X, np.ones(len(X)))
     assert model.noise == 0
     found = propose(model, pool, 4, strategy=strategy, random_state=0)
     assert len(np.unique(found, axis=0)) == 4
@@ -189,6 +189,6 @@ def test_equal_rows_are_not_to_be_compared(seed, batch):
     n_features, n_rows = rng.integers(2, 9), rng.integers(20, 400)
     X, pool = rng.normal(size=(40, n_features)), rng.normal(size=(n_rows, n_features))
     pool = np.vstack([pool, pool[:6]])
-    model = sure(RankRLS(kernel="rbf", gamma=0.2), X, X[:, 0])
+    model = sure(RankRLS(feature_map=Kernel("rbf", gamma=0.2)), X, X[:, 0])
     chosen = propose(model, pool, 4, strategy="order", batch=batch)
     assert (pool[chosen[:, 0]] != pool[chosen[:, 1]]).any(axis=1).all()

@@ -24,6 +24,7 @@ import pairgram
 from pairgram import (
     AutoRanker,
     ELMRankCV,
+    Kernel,
     MaxNonzero,
     Nystroem,
     Pairgram,
@@ -189,7 +190,7 @@ def test_inspect_says_what_predict_needs(data, tmp_path):
         (("--model", "ranksvm"), lambda prior: RankSVMCV(prior=prior)),
         (
             ("--model", "elm-pairwise", "--kernel", "rbf", "--inputs", "none"),
-            lambda prior: PairwiseELMCV(kernel="rbf", prior=prior, random_state=0),
+            lambda prior: PairwiseELMCV(feature_map=Kernel("rbf"), prior=prior, random_state=0),
         ),
     ],
     ids=["rankrls", "rls", "ranksvm", "elm-pairwise"],
@@ -230,12 +231,12 @@ TRAINED = {
             **ELM | {"random_state": 3},
         )
     ),
-    "-m elm-pairwise --kernel linear": PairwiseELMCV(kernel="linear", **ELM),
+    "-m elm-pairwise --kernel linear": PairwiseELMCV(feature_map=Kernel("linear"), **ELM),
     "-m elm-pointwise --kernel rbf --gamma 0.5,8": PointwiseELMCV(
-        kernel="rbf", gamma=[0.5, 8.0], inputs=BOTH, **ELM_ROWS
+        feature_map=[Kernel("rbf", gamma=g) for g in [0.5, 8.0]], inputs=BOTH, **ELM_ROWS
     ),
     "-m elm-pointwise --kernel polynomial --gamma 0.5": PointwiseELMCV(
-        kernel="polynomial", gamma=0.5, inputs=BOTH, **ELM_ROWS
+        feature_map=Kernel("polynomial", gamma=0.5), inputs=BOTH, **ELM_ROWS
     ),
     "-m elmrank --metric map --alphas 0.01,1 --Cs 2^3:2^9:6 --nodes 20": ELMRankCV(
         [0.01, 1], [8, 512], scoring="map", **ELMRANK
@@ -281,7 +282,7 @@ def test_every_model_is_that_of_the_library(options, file, valid_file, data, tmp
     assert report["held_out"] == (str(valid_file) if validation else held_out)
     chosen = dict(expected.cv_results_["params"][expected.best_index_])
     if (feature_map := chosen.pop("feature_map", None)) is not None:
-        chosen["gamma"] = feature_map.gamma_
+        chosen |= {} if feature_map.kernel == "linear" else {"gamma": feature_map.gamma_}
     assert {name: report["params"][name] for name in chosen} == json.loads(
         json.dumps(chosen, default=str)
     )
@@ -314,22 +315,21 @@ def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
         run("train", tmp_path / "train.txt", "-o", tmp_path / "m", "-m", name, *options, "--json")
     )
     pairs = ["with_ties", "without_ties"] if name == "rankrls" else None
-    expected = RankRLSCV([0.1, 1], kernel=kernel, pairs=pairs, **parameters)
+    expected = RankRLSCV([0.1, 1], feature_map=Kernel(kernel, **parameters), pairs=pairs)
     expected.set_params(inputs=BOTH if kernel in ("laplacian", "polynomial") else None)
     expected.fit(X, y, qid=qid)
     assert report["score"] == expected.best_score_
     assert load_model(tmp_path / "m").predict(X).tolist() == expected.predict(X).tolist()
     inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
-    assert inspected["parameters"]["kernel"] == kernel
     assert inspected["parameters"]["feature_map"] == {
-        "kind": "KernelMap",
+        "kind": "Kernel",
         "kernel": kernel,
         "gamma": expected.feature_map_.gamma_,
         "degree": 3,
         "coef0": 1.0,
     }
     text = run("inspect", tmp_path / "m")
-    assert "none of features: coefficients of what KernelMap makes" in text
+    assert "none of features: coefficients of what Kernel makes" in text
     assert ("degree" in text) == (kernel == "polynomial")
     assert ("gamma" in text) == (kernel not in ("tanimoto", "minmax"))
 
@@ -571,15 +571,11 @@ def test_inspect_a_model(model_file):
         "version": pairgram.__version__,
         "parameters": {
             "alpha": 0.5,
-            "coef0": 1.0,
             "constraint": None,
-            "degree": 3,
             "prior": None,
             "feature_map": None,
             "form": "auto",
-            "gamma": None,
             "inputs": None,
-            "kernel": None,
             "missing": None,
             "pairs": "without_ties",
             "scale": False,

@@ -19,6 +19,7 @@ import shop
 from pairgram import (
     AutoRanker,
     ELMRankCV,
+    Kernel,
     PairwiseELMCV,
     RandomFourier,
     RankRLS,
@@ -494,7 +495,9 @@ def test_a_table_of_one_query_may_have_a_kernel(small):
     run(*given, "--one-query", "--alphas", 1, "--pairs", "with_ties", "-o", small / "m")
     model = load_model(small / "m")
     gamma = model.feature_map_.gamma_
-    alone = RankRLS(1.0, kernel="rbf", gamma=gamma).fit(frame[NAMES], frame["relevance"])
+    alone = RankRLS(1.0, feature_map=Kernel("rbf", gamma=gamma)).fit(
+        frame[NAMES], frame["relevance"]
+    )
     np.testing.assert_allclose(model.predict(frame[NAMES]), alone.predict(frame[NAMES]))
 
 

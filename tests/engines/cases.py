@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, Sta
 from pairgram import (
     Cross,
     ELMRank,
+    Kernel,
     Nystroem,
     RandomFourier,
     RandomNodes,
@@ -42,7 +43,7 @@ def _nodes(activation):
 KINDS = {
     "columns": (lambda i: RankRLS(inputs=i), INPUTS),
     "columns, RankSVM": (lambda i: RankSVM(inputs=i), INPUTS),
-    "linear kernel": (lambda i: RankRLS(kernel="linear", inputs=i), INPUTS),
+    "linear kernel": (lambda i: RankRLS(feature_map=Kernel("linear"), inputs=i), INPUTS),
     "linear nodes": (lambda i: RankRLS(feature_map=_nodes("linear"), inputs=i), INPUTS),
     "products": (lambda i: RankRLS(feature_map=Cross([1, 4], [0, 3], keep=[2]), inputs=i), INPUTS),
     "sigmoid nodes": (lambda i: RankRLS(feature_map=_nodes("sigmoid"), inputs=i), INPUTS),
@@ -60,11 +61,11 @@ KINDS = {
         lambda i: RankRLS(feature_map=Nystroem(n_components=20, random_state=0), inputs=i),
         INPUTS,
     ),
-    "rbf kernel": (lambda i: RankRLS(kernel="rbf", inputs=i), INPUTS),
-    "laplacian kernel": (lambda i: RankRLS(kernel="laplacian", inputs=i), INPUTS),
-    "polynomial kernel": (lambda i: RankRLS(kernel="polynomial", inputs=i), INPUTS),
-    "minmax kernel": (lambda i: RankRLS(kernel="minmax", inputs=i), POSITIVE),
-    "tanimoto kernel": (lambda i: RankRLS(kernel="tanimoto", inputs=i), POSITIVE),
+    "rbf kernel": (lambda i: RankRLS(feature_map=Kernel("rbf"), inputs=i), INPUTS),
+    "laplacian kernel": (lambda i: RankRLS(feature_map=Kernel("laplacian"), inputs=i), INPUTS),
+    "polynomial kernel": (lambda i: RankRLS(feature_map=Kernel("polynomial"), inputs=i), INPUTS),
+    "minmax kernel": (lambda i: RankRLS(feature_map=Kernel("minmax"), inputs=i), POSITIVE),
+    "tanimoto kernel": (lambda i: RankRLS(feature_map=Kernel("tanimoto"), inputs=i), POSITIVE),
 }
 PIPELINES = {
     "StandardScaler": lambda: make_pipeline(StandardScaler(), RankRLS()),

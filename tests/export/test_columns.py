@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from axes import every
-from pairgram import RandomNodes, RankRLS, export, make_ranking
+from pairgram import Kernel, RandomNodes, RankRLS, export, make_ranking
 
 pandas = pytest.importorskip("pandas")
 
@@ -92,7 +92,8 @@ CATEGORIES = [0.1, 0.2, 0.3, 2.0**24 + 1, 1e-40]
 
 
 @every(
-    named=[{}, {"kernel": "rbf"}, {"kernel": "laplacian"}], precision=["float32", "float64", None]
+    named=[{}, {"feature_map": Kernel("rbf")}, {"feature_map": Kernel("laplacian")}],
+    precision=["float32", "float64", None],
 )
 def test_categories_that_float32_rounds_are_met_in_onnx(data, named, precision):
     _, y, qid = data

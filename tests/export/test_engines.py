@@ -22,6 +22,7 @@ from export import schemas
 from pairgram import (
     Cross,
     ELMRank,
+    Kernel,
     MaxNonzero,
     Nystroem,
     RandomFourier,
@@ -74,7 +75,7 @@ MODELS = {
     "linear": (lambda: RankRLS(), LINEAR),
     "standard": (lambda: RankRLS(inputs="standard"), LINEAR),
     "minmax": (lambda: RankSVM(inputs="minmax"), LINEAR),
-    "linear kernel": (lambda: RankRLS(kernel="linear", inputs="maxabs"), LINEAR),
+    "linear kernel": (lambda: RankRLS(feature_map=Kernel("linear"), inputs="maxabs"), LINEAR),
     "linear nodes": (lambda: RankRLS(feature_map=nodes("linear")), LINEAR),
     "quantile": (lambda: RankRLS(inputs="quantile"), PIECEWISE),
     "raw+quantile": (lambda: RankRLS(inputs="raw+quantile"), PIECEWISE),
@@ -106,7 +107,10 @@ MODELS = {
         ONNX,
     ),
 } | {
-    f"{kernel} kernel": (lambda k=kernel: RankRLS(kernel=k, inputs="minmax"), ONNX)
+    f"{kernel} kernel": (
+        lambda k=kernel: RankRLS(feature_map=Kernel(k), inputs="minmax"),
+        ONNX,
+    )
     for kernel in ("rbf", "laplacian", "polynomial", "minmax", "tanimoto")
 }
 
@@ -431,7 +435,7 @@ def test_check_finds_a_wrong_model(data):
 def test_no_warnings_of_the_runtime(data, capfd):
     X, y, qid = data
     for kernel in ("tanimoto", "minmax", "rbf"):
-        model = RankRLS(kernel=kernel, inputs="minmax").fit(X, y, qid=qid)
+        model = RankRLS(feature_map=Kernel(kernel), inputs="minmax").fit(X, y, qid=qid)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             export.verify(ENGINES["onnx"](model), model, X, qid)

@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 )
 
 from axes import every
-from pairgram import RandomNodes, RankRLS, export, load_model, make_ranking, save_model
+from pairgram import Kernel, RandomNodes, RankRLS, export, load_model, make_ranking, save_model
 from shop import BRANDS, HARMLESS, LOG, TRANSFORMERS, columns, fitted, frame, others, targets
 
 duckdb = pytest.importorskip("duckdb")
@@ -219,7 +219,7 @@ def test_hidden_nodes_of_categories():
         assert parity.max_error <= parity.bound and parity.n_reordered == 0
     with pytest.raises(ValueError, match="'brand' is text, which models of Vespa that need"):
         export.to_vespa(model, "m")
-    kernel = fitted("shop", SAFE[0], RankRLS(kernel="rbf"))
+    kernel = fitted("shop", SAFE[0], RankRLS(feature_map=Kernel("rbf")))
     assert export.verify(export.to_onnx(kernel), kernel, SAFE[1], QID).n_reordered == 0
 
 

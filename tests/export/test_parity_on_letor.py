@@ -5,6 +5,7 @@ import pytest
 
 from pairgram import (
     ELMRank,
+    Kernel,
     Nystroem,
     RandomFourier,
     RandomNodes,
@@ -23,7 +24,7 @@ MODELS = {
     "elm": lambda: ELMRank(n_nodes=50, n_estimators=2, random_state=0),
     "fourier": lambda: RankRLS(feature_map=RandomFourier(200, random_state=0)),
     "nystroem": lambda: RankRLS(feature_map=Nystroem(n_components=200, random_state=0)),
-    "rbf": lambda: RankRLS(kernel="rbf"),
+    "rbf": lambda: RankRLS(feature_map=Kernel("rbf")),
 }
 LINEAR, COLUMNS = ("linear", "standard"), ("quantile", "raw+quantile")
 

@@ -13,6 +13,7 @@ from pairgram import (
     Cross,
     ELMRank,
     ELMRankCV,
+    Kernel,
     Nystroem,
     Pairgram,
     Pairs,
@@ -42,7 +43,7 @@ OF_ARRAYS = {
     "scorer": RankRLSCV(scoring=make_scorer("ndcg@5")),
     "RankSVM": RankSVM(C=0.1),
     "RankSVMCV": RankSVMCV(cv=QueryKFold(3)),
-    "kernels": RankRLS(kernel="laplacian"),
+    "kernels": RankRLS(feature_map=Kernel("laplacian")),
     "scaled": RankRLS(inputs="standard"),
     "quantiles": RankRLS(inputs="raw+quantile"),
     "nodes": RankRLS(feature_map=NODES),
@@ -104,6 +105,6 @@ def test_the_same_bits_of_all_that_is_kept_and_the_types_are_those_of_the_list()
 
 
 def test_callables_are_not_trusted():
-    model = RankRLS(kernel=lambda A, B: A @ B.T).fit(X, y, qid=qid)
+    model = RankRLS(feature_map=Kernel(lambda A, B: A @ B.T)).fit(X, y, qid=qid)
     with pytest.raises(Exception, match=r"Untrusted types|not supported|lambda|pickle"):
         skops_io.loads(skops_io.dumps(model), trusted=pairgram.export.skops_types())

@@ -11,7 +11,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from pairgram import Nystroem, RandomFourier, RandomNodes, RankRLS
 from parts.data import RankingData
-from parts.features import KernelMap, base
+from parts.features import Kernel, base
 
 
 def product(X, Z):
@@ -26,8 +26,8 @@ MAPS = {
     "Nyström": Nystroem(n_components=7, random_state=0),
     "linear Nyström": Nystroem("linear", n_components=7, random_state=0),
     "Nyström of a callable": Nystroem(product, n_components=7, random_state=0),
-    "kernel": KernelMap("rbf"),
-    "kernel of a callable": KernelMap(product),
+    "kernel": Kernel("rbf"),
+    "kernel of a callable": Kernel(product),
 }
 EACH = pytest.mark.parametrize("feature_map", MAPS.values(), ids=MAPS.keys())
 
@@ -44,7 +44,7 @@ class Shifted(RandomNodes):
         return super().transform(X)[:, :3] + 1.0
 
 
-class ShiftedKernel(KernelMap):
+class ShiftedKernel(Kernel):
     def transform(self, X):
         return super().transform(X) + 1.0
 

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pairgram import Nystroem, RankRLS, RankRLSCV, RankSVM, evaluate, kernel_matrix, load_model
+from pairgram import (
+    Kernel,
+    Nystroem,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    evaluate,
+    kernel_matrix,
+    load_model,
+)
 from parts.features import describe_map
 
 EXACT = Nystroem("tanimoto", n_components=None, tol=0)
@@ -84,7 +93,7 @@ def test_single_precision_stays_close():
 def test_all_rows_as_landmarks_give_the_dual_model():
     X, y, qid = fingerprints()
     new, _, _ = fingerprints(30, seed=1)
-    dual = RankRLS(0.3, kernel="tanimoto").fit(X, y, qid=qid).predict(new)
+    dual = RankRLS(0.3, feature_map=Kernel("tanimoto")).fit(X, y, qid=qid).predict(new)
     primal = RankRLS(0.3, feature_map=EXACT).fit(X, y, qid=qid).predict(new)
     np.testing.assert_allclose(primal, dual, atol=1e-9 * np.abs(dual).max())
 

@@ -308,15 +308,15 @@ MODELS = [
     pg.RankRLS(feature_map=pg.RandomNodes(30, random_state=0)),
     pg.RankRLS(feature_map=pg.RandomNodes(9, "linear", random_state=0), pairs=None),
     pg.RankRLS(feature_map=FunctionTransformer(np.tanh)),
-    pg.RankRLS(kernel="laplacian"),
+    pg.RankRLS(feature_map=pg.Kernel("laplacian")),
     pg.RankRLSCV(pairs=["with_ties", "without_ties"]),
     pg.RankRLSCV(pairs=None, cv=pg.QueryKFold(3)),
-    pg.RankRLSCV(kernel="rbf", gamma=[0.1, 0.3]),
+    pg.RankRLSCV(feature_map=[pg.Kernel("rbf", gamma=g) for g in [0.1, 0.3]]),
     pg.RankRLSCV(feature_map=pg.RandomFourier(30, random_state=0)),
     pg.RankRLSCV(feature_map=pg.Nystroem(n_components=10, random_state=0)),
     pg.PairwiseELM(random_state=0),
     pg.PairwiseELMCV(random_state=0),
-    pg.PointwiseELM(kernel="polynomial"),
+    pg.PointwiseELM(feature_map=pg.Kernel("polynomial")),
     pg.PointwiseELMCV(n_nodes=40, random_state=0),
     pg.ELMRank(random_state=0),
     pg.ELMRankCV(Cs=[1.0, 8.0], n_estimators=2, random_state=0),
@@ -352,7 +352,7 @@ def test_rankers_are_those_of_transformed_columns(model, kind, data, tmp_path):
 
 SEARCHES = [
     pg.RankRLSCV(),
-    pg.RankRLSCV(kernel="rbf", gamma=[0.1, 0.5]),
+    pg.RankRLSCV(feature_map=[pg.Kernel("rbf", gamma=g) for g in [0.1, 0.5]]),
     pg.RankRLSCV([9.0, 1.0, 0.1], feature_map=pg.RandomNodes(20, random_state=0)),
     pg.PairwiseELMCV([0.1, 1.0], n_nodes=20, random_state=0),
     pg.ELMRankCV(Cs=[2.0, 8.0], weight_range=[(-1, 1), (-0.1, 0.1)], n_nodes=15, random_state=0),
@@ -387,7 +387,12 @@ def test_searches_choose_inputs(search, valid, data, tmp_path):
 
 @pytest.mark.parametrize(
     "model",
-    [pg.RankRLS(), pg.RankRLSCV(pairs="without_ties"), pg.RankSVM(), pg.RankRLS(kernel="rbf")],
+    [
+        pg.RankRLS(),
+        pg.RankRLSCV(pairs="without_ties"),
+        pg.RankSVM(),
+        pg.RankRLS(feature_map=pg.Kernel("rbf")),
+    ],
 )
 def test_sparse_rows_take_maxabs(model, data):
     X, y, qid = data

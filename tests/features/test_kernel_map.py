@@ -17,7 +17,7 @@ import pairgram as pg
 from axes import every
 from pairgram import _core
 from parts.data import Pairs, RankingData, checked_data
-from parts.features import KernelMap, kernel_of, nystroem
+from parts.features import Kernel, kernel_of, nystroem
 from parts.solvers import PairSums, leave_query_out
 from parts.support import on_threads
 from problems import problems
@@ -499,7 +499,7 @@ def test_settings_changed_after_fit_do_not_reach_the_features(data, tmp_path):
     for feature_map, changes in (
         (pg.RandomFourier(20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
         (pg.Nystroem(n_components=20, random_state=0), {"kernel": "laplacian", "gamma": 9.0}),
-        (KernelMap("rbf", gamma=0.5), {"kernel": "laplacian", "gamma": 9.0}),
+        (Kernel("rbf", gamma=0.5), {"kernel": "laplacian", "gamma": 9.0}),
     ):
         model = pg.RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
         before = model.predict(X)
@@ -538,7 +538,7 @@ def test_a_callable_kernel_is_not_kept_when_its_model_is_gone():
         return (A * held) @ B.T
 
     gone = weakref.ref(kernel)
-    model = pg.RankRLS(kernel=kernel).fit(X, y, qid=qid)
+    model = pg.RankRLS(feature_map=pg.Kernel(kernel)).fit(X, y, qid=qid)
     del model, kernel
     gc.collect()
     assert gone() is None

@@ -1,4 +1,4 @@
-"""kernel_matrix and KernelMap: values, what is refused, files, predictions of a kernel model."""
+"""kernel_matrix and Kernel: values, what is refused, files, predictions of a kernel model."""
 
 import pickle
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from axes import every
 from pairgram import RankRLS, kernel_matrix, load_model, make_ranking
-from parts.features import KernelMap, same_map
+from parts.features import Kernel, same_map
 from parts.support import on_threads
 
 NAMES = ["linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax"]
@@ -85,7 +85,7 @@ def test_tiles_and_threads(name, dtype, small_tiles):
 def test_gamma_is_one_by_the_number_of_features():
     X = np.random.default_rng(0).normal(size=(5, 4))
     np.testing.assert_array_equal(kernel_matrix(X), kernel_matrix(X, gamma=0.25))
-    assert KernelMap().fit(X).gamma_ == 0.25
+    assert Kernel().fit(X).gamma_ == 0.25
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -158,7 +158,7 @@ def test_kernel_map(name, kind):
     rng = np.random.default_rng(0)
     X, Z = rows_of(rng, 8, 5), rows_of(rng, 6, 5)
     given = kind(X)
-    feature_map = KernelMap(name, **PARAMETERS)
+    feature_map = Kernel(name, **PARAMETERS)
     K = feature_map.fit_transform(given)
     np.testing.assert_allclose(K, kernel_matrix(X, kernel=name, **PARAMETERS), rtol=1e-12)
     (given.data if sp.issparse(given) else given)[...] = 7.0  # the map has rows of its own
@@ -170,14 +170,14 @@ def test_kernel_map(name, kind):
 
 def test_precomputed_kernel_map():
     K = kernel_matrix(np.random.default_rng(0).normal(size=(8, 3)))
-    feature_map = KernelMap("precomputed").fit(K)
+    feature_map = Kernel("precomputed").fit(K)
     assert feature_map.support_rows_ is None
-    np.testing.assert_array_equal(KernelMap("precomputed").fit_transform(K), K)
+    np.testing.assert_array_equal(Kernel("precomputed").fit_transform(K), K)
     np.testing.assert_array_equal(feature_map.transform(K[:3]), K[:3])
-    with pytest.raises(ValueError, match="X has 7 features, but KernelMap is expecting 8"):
+    with pytest.raises(ValueError, match="X has 7 features, but Kernel is expecting 8"):
         feature_map.transform(K[:, :7])
     with pytest.raises(ValueError, match="must be square"):
-        KernelMap("precomputed").fit(K[:3])
+        Kernel("precomputed").fit(K[:3])
 
 
 @pytest.mark.parametrize("name", [name for name in (*NAMES, "precomputed") if name != "linear"])
@@ -189,7 +189,7 @@ def test_model_files_hold_it(name, kind, tmp_path):
         if kind is sp.csr_array:
             return
         X = kernel_matrix(X)
-    model = RankRLS(kernel=name, degree=2).fit(kind(X), y, qid=qid)
+    model = RankRLS(feature_map=Kernel(name, degree=2)).fit(kind(X), y, qid=qid)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict(kind(X)), model.predict(kind(X)))
@@ -203,14 +203,14 @@ def test_model_files_hold_it(name, kind, tmp_path):
 def test_maps_that_differ():
     X = np.eye(4)
     maps = [
-        KernelMap().fit(X),
-        KernelMap().fit(X[:3]),
-        KernelMap().fit(X + 1),
-        KernelMap(gamma=2.0).fit(X),
-        KernelMap().fit(sp.csr_array(X)),
-        KernelMap().fit(sp.csr_array(X + 1)),
-        KernelMap("precomputed").fit(X),
-        KernelMap(np.dot).fit(X),
+        Kernel().fit(X),
+        Kernel().fit(X[:3]),
+        Kernel().fit(X + 1),
+        Kernel(gamma=2.0).fit(X),
+        Kernel().fit(sp.csr_array(X)),
+        Kernel().fit(sp.csr_array(X + 1)),
+        Kernel("precomputed").fit(X),
+        Kernel(np.dot).fit(X),
     ]
     for i, a in enumerate(maps):
         assert [same_map(a, pickle.loads(pickle.dumps(b))) for b in maps] == [

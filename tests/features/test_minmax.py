@@ -71,22 +71,23 @@ def test_rankers_and_their_files(tmp_path):
     X, y, qid = counts(signs=(-1, 1))
     new = counts(20, seed=2, signs=(-1, 1))[0]
     K, cross = minmax(X, X), minmax(new, X)
-    expected = pg.RankRLS(0.3, kernel="precomputed").fit(K, y, qid=qid).predict(cross)
+    expected = (
+        pg.RankRLS(0.3, feature_map=pg.Kernel("precomputed")).fit(K, y, qid=qid).predict(cross)
+    )
     exact = pg.Nystroem("minmax", n_components=None, tol=0)
     for model in (
-        pg.RankRLS(0.3, kernel="minmax"),
+        pg.RankRLS(0.3, feature_map=pg.Kernel("minmax")),
         pg.RankRLS(0.3, feature_map=exact),
-        pg.PairwiseELM(1 / 0.3, kernel="minmax"),
+        pg.PairwiseELM(1 / 0.3, feature_map=pg.Kernel("minmax")),
     ):
         for make in (np.asarray, sp.csr_array):
             model.fit(make(X), y, qid=qid).save(tmp_path / "model")
             np.testing.assert_allclose(model.predict(make(new)), expected, rtol=1e-8, atol=1e-9)
             loaded = pg.load_model(tmp_path / "model")
             np.testing.assert_array_equal(loaded.predict(make(new)), model.predict(make(new)))
-    given = pg.RankRLSCV([0.1, 1.0], kernel="precomputed").fit(K, y, qid=qid)
-    search = pg.RankRLSCV([0.1, 1.0], kernel="minmax").fit(X, y, qid=qid)
+    given = pg.RankRLSCV([0.1, 1.0], feature_map=pg.Kernel("precomputed")).fit(K, y, qid=qid)
+    search = pg.RankRLSCV([0.1, 1.0], feature_map=pg.Kernel("minmax")).fit(X, y, qid=qid)
     np.testing.assert_allclose(search.scores_, given.scores_, rtol=1e-9)
-    assert search.gamma_ is None
     svm = pg.RankSVM(feature_map=pg.Nystroem(kernel="minmax", n_components=None)).fit(X, y, qid=qid)
     assert svm.predict(new).shape == (20,)
 
@@ -95,11 +96,13 @@ def test_a_column_of_both_signs_is_two_columns():
     X, y, qid = counts(signs=(-1, 1))
     parts = np.hstack([np.maximum(X, 0), np.maximum(-X, 0)])
     for make in (
-        lambda: pg.RankRLSCV(kernel="minmax"),
+        lambda: pg.RankRLSCV(feature_map=pg.Kernel("minmax")),
         lambda: pg.RankSVM(feature_map=pg.Nystroem("minmax", n_components=9, random_state=0)),
     ):
         split = make().fit(parts, y, qid=qid).predict(parts)
         np.testing.assert_allclose(make().fit(X, y, qid=qid).predict(X), split, rtol=1e-9)
-    scaled = pg.RankRLS(kernel="minmax", inputs="standard").fit(X, y, qid=qid)
-    expected = pg.RankRLS(kernel="minmax").fit((X - X.mean(axis=0)) / X.std(axis=0), y, qid=qid)
+    scaled = pg.RankRLS(feature_map=pg.Kernel("minmax"), inputs="standard").fit(X, y, qid=qid)
+    expected = pg.RankRLS(feature_map=pg.Kernel("minmax")).fit(
+        (X - X.mean(axis=0)) / X.std(axis=0), y, qid=qid
+    )
     np.testing.assert_allclose(scaled.coef_, expected.coef_, rtol=1e-9, atol=1e-12)

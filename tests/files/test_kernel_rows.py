@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
-from pairgram import RankRLS, load_model
+from pairgram import Kernel, RankRLS, load_model
 from parts.cli import app
 
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ ROWS = {
 def test_rows_come_back_bit_by_bit_from_a_small_file(name, tmp_path):
     X, size = ROWS[name]
     y, path = np.arange(200) % 7, tmp_path / "model.safetensors"
-    model = RankRLS(kernel="minmax").fit(X, y, qid=np.arange(200) // 20)
+    model = RankRLS(feature_map=Kernel("minmax")).fit(X, y, qid=np.arange(200) // 20)
     model.save(path)
     loaded = load_model(path)
     rows, expected = loaded.feature_map_.support_rows_, model.feature_map_.support_rows_
@@ -45,7 +45,9 @@ def test_rows_come_back_bit_by_bit_from_a_small_file(name, tmp_path):
 def test_forged_rows_are_refused(tmp_path):
     from parts.files import read_file, write_file
 
-    model = RankRLS(kernel="tanimoto").fit(BITS, np.arange(200) % 7, qid=np.arange(200) // 20)
+    model = RankRLS(feature_map=Kernel("tanimoto")).fit(
+        BITS, np.arange(200) % 7, qid=np.arange(200) // 20
+    )
     path = tmp_path / "model.safetensors"
     model.save(path)
     kind, arrays, settings = read_file(path)

@@ -16,10 +16,6 @@ SETTINGS = {
     "alpha": 1.5,
     "pairs": Pairs().in_file(),
     "scale": False,
-    "kernel": None,
-    "gamma": None,
-    "degree": 3,
-    "coef0": 1.0,
     "form": "auto",
     "feature_map": None,
     "inputs": None,
@@ -161,7 +157,7 @@ def test_settings_are_json(tmp_path):
 def test_numpy_scalars_are_settings(tmp_path, data):
     X, y, qid = data
     path = tmp_path / "model"
-    parameters = {"alpha": np.int64(2), "scale": np.True_, "degree": np.int32(2)}
+    parameters = {"alpha": np.int64(2), "scale": np.True_}
     model = RankRLS(**parameters).fit(X, y, qid=qid)
     model.save(path)
     loaded = load_model(path)

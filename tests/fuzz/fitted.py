@@ -13,6 +13,7 @@ from pairgram import (
     Cross,
     ELMRank,
     ELMRankCV,
+    Kernel,
     Nystroem,
     Pairgram,
     Pairs,
@@ -62,7 +63,10 @@ def feature_maps():
 def estimators():
     """Yield (name, unfitted estimator) of every class, kernel and feature map."""
     yield "RankRLS", RankRLS(2.0, pairs=Pairs("gain_difference", target="gain"), scale=True)
-    yield "RankRLS dual", RankRLS(kernel="linear", form="dual", pairs=Pairs(weighting="documents"))
+    yield (
+        "RankRLS dual",
+        RankRLS(feature_map=Kernel("linear"), form="dual", pairs=Pairs(weighting="documents")),
+    )
     yield "RankRLS pointwise", RankRLS(pairs=Pairs(None, scope="global"))
     yield "RankRLSCV", RankRLSCV(pairs=["with_ties", "without_ties"], scale=[True, False])
     X, y, qid = rows()
@@ -75,16 +79,19 @@ def estimators():
         name = machine.__name__
         for activation in ("linear", "sigmoid", MIXED):
             yield f"{name} {activation}", machine(n_nodes=5, activation=activation, random_state=0)
-        yield f"{name} rbf", machine(kernel="rbf", gamma=0.5)
+        yield f"{name} rbf", machine(feature_map=Kernel("rbf", gamma=0.5))
     yield "PointwiseELMCV", PointwiseELMCV([1.0, 4.0], n_nodes=4, random_state=0)
-    yield "PairwiseELMCV", PairwiseELMCV([1.0, 4.0], kernel="rbf", gamma=[0.5, 1.0])
+    yield (
+        "PairwiseELMCV",
+        PairwiseELMCV([1.0, 4.0], feature_map=[Kernel("rbf", gamma=g) for g in [0.5, 1.0]]),
+    )
     yield "RankSVM", RankSVM(loss="squared", pairs=Pairs("without_ties", weighting="queries"))
     yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
     yield "RankNystroem", RankSVM(feature_map=Nystroem(n_components=4, random_state=0))
     yield "RankRandomFourier", RankSVM(feature_map=RandomFourier(n_components=4, random_state=0))
     yield "RankRLS dual", RankRLS(form="dual")
     for kernel in KERNELS:
-        yield f"RankRLS {kernel}", RankRLS(kernel=kernel)
+        yield f"RankRLS {kernel}", RankRLS(feature_map=Kernel(kernel))
     for estimator in (RankRLS, RankSVM, RankRLSCV):
         for name, feature_map in feature_maps():
             yield f"{estimator.__name__} {name}", estimator(feature_map=feature_map)
@@ -107,16 +114,16 @@ def models():
         yield name, partial(_fit, estimator, X, y, qid)
         yield f"{name}, CSR", partial(_fit, estimator, S, y, qid)
     for estimator in (RankRLS, PairwiseELM):
-        ranker = estimator(kernel="precomputed")
+        ranker = estimator(feature_map=Kernel("precomputed"))
         yield f"{estimator.__name__} precomputed", partial(_fit, ranker, K, y, qid)
-    for name, ranker in (("linear", RankRLS()), ("rbf", RankRLS(kernel="rbf"))):
+    for name, ranker in (("linear", RankRLS()), ("rbf", RankRLS(feature_map=Kernel("rbf")))):
         yield f"RankRLS {name}, float32", partial(_fit, ranker, single, y, qid)
     for kind in ("standard", "minmax", "maxabs", "quantile", "raw+quantile"):
         yield f"RankRLS of {kind}", partial(_fit, RankRLS(inputs=kind), X, y, qid)
     nodes = RankSVM(inputs="raw+quantile", feature_map=RandomNodes(3, random_state=0))
     yield "RankSVM of quantiles and nodes", partial(_fit, nodes, X, y, qid)
     half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
-    few = partial(_fit, RankRLS(kernel="rbf"), S, y, qid, X[:5], sample_weight=half)
+    few = partial(_fit, RankRLS(feature_map=Kernel("rbf")), S, y, qid, X[:5], sample_weight=half)
     yield "RankRLS rbf of some rows, CSR", few
     gaps = np.where(X < 0.2, np.nan, X)
     yield "RankRLS of gaps", partial(_fit, RankRLS(missing="median"), gaps, y, qid)

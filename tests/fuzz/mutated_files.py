@@ -145,7 +145,7 @@ HOSTILE: tuple[Any, ...] = (
     *("", "with_ties", "rbf", "precomputed", "linear", "gaussian", "sigmoid", "dual", "__class__"),
     *("\ud800", "\0", "\x1b[2J", "x" * 5000, "0.5"),
     *([], {}, [[]], [1, 2], [0.0, 1.0], [1e308, 1e308], [1, 10**18], [4, 4], [0] * 3000, ["rbf"]),
-    *({"kind": "RandomNodes"}, {"kind": "KernelMap", "shape": [1, 1]}, {"a": {"b": {"c": 1}}}),
+    *({"kind": "RandomNodes"}, {"kind": "Kernel", "shape": [1, 1]}, {"a": {"b": {"c": 1}}}),
 )
 NUMBERS: dict[str, tuple[Any, ...]] = {
     "f": (0.0, -0.0, np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 1e30, -1.0, 1e-300),

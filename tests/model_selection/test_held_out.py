@@ -8,6 +8,7 @@ from sklearn.model_selection import GroupKFold, RepeatedKFold
 from axes import every
 from pairgram import (
     ELMRankCV,
+    Kernel,
     Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
@@ -37,7 +38,7 @@ SEARCHES = [
     RankRLSCV(),
     RankRLSCV(scoring="map", pairs=["with_ties", "without_ties"], scale=[True, False]),
     RankRLSCV([0.1, 10.0], form="dual"),
-    RankRLSCV([1.0], kernel="rbf", gamma=[0.1, 1.0]),
+    RankRLSCV([1.0], feature_map=[Kernel("rbf", gamma=g) for g in [0.1, 1.0]]),
     RankRLSCV([1.0, 2.0], pairs=Pairs(scope="global")),
     RankRLSCV(cv=3),
     RankRLSCV([0.01, 1.0], pairs=None, scoring="pairwise_squared_error", cv=QueryKFold(4)),

@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from axes import drawn, every
 from pairgram import (
     ELMRankCV,
+    Kernel,
     Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
@@ -28,9 +29,11 @@ from pairgram import (
 
 CLASSES = {
     "RankRLSCV": RankRLSCV(pairs=["with_ties", "gain_difference"]),
-    "RankRLSCV of a kernel": RankRLSCV(kernel="rbf", gamma=[0.1, 1.0]),
+    "RankRLSCV of a kernel": RankRLSCV(feature_map=[Kernel("rbf", gamma=g) for g in [0.1, 1.0]]),
     "PointwiseELMCV": PointwiseELMCV(n_nodes=8, activation="sigmoid", random_state=0),
-    "PairwiseELMCV": PairwiseELMCV(kernel="linear", pairs=["with_ties", "without_ties"]),
+    "PairwiseELMCV": PairwiseELMCV(
+        feature_map=Kernel("linear"), pairs=["with_ties", "without_ties"]
+    ),
     "ELMRankCV": ELMRankCV(n_nodes=5, weight_range=[(-1, 1), (-3, 3)], random_state=0),
     "RankSVMCV": RankSVMCV(feature_map=[None, RandomNodes(5, random_state=0)]),
 }
@@ -38,7 +41,7 @@ EXACT = [name for name in CLASSES if name not in ("ELMRankCV", "RankSVMCV")]
 EACH = pytest.mark.parametrize("name", CLASSES)
 COLUMNS = {
     "RankRLSCV": ["alpha", "pairs", "scale"],
-    "RankRLSCV of a kernel": ["alpha", "pairs", "scale", "gamma"],
+    "RankRLSCV of a kernel": ["alpha", "pairs", "scale", "feature_map"],
     "PointwiseELMCV": ["C"],
     "PairwiseELMCV": ["C", "pairs"],
     "ELMRankCV": ["weight_range", "alpha", "C"],
@@ -102,7 +105,7 @@ def test_equally_good_settings_are_the_largest_alpha_and_the_smallest_C_in_any_o
     rising = {"n_nodes": 1, "weight_range": (0.5, 0.6), "activation": "linear"}
     parameters = {
         "ELMRankCV": rising | {"weight_range": [(0.5, 0.6), (0.1, 0.2)]},
-        "PointwiseELMCV": rising,
+        "PointwiseELMCV": {"feature_map": RandomNodes(**rising, random_state=0)},
         "RankSVMCV": {"feature_map": [None, FunctionTransformer()]},
     }.get(name, {})
     alphas, Cs = [0.1, 1.0, 10.0], [1e-3, 1e-2, 0.1]
@@ -216,14 +219,16 @@ def test_the_standard_deviation_over_queries_is_that_of_refits(metric, weighted,
     X, y, qid = rows
     v, c = weights_of(rows, weighted)
     alphas = [10.0, 0.1, 1.0]
-    model = RankRLSCV(alphas, kernel=kernel, scoring=metric)
+    model = RankRLSCV(alphas, feature_map=kernel and Kernel(kernel), scoring=metric)
     table = model.fit(X, y, qid=qid, sample_weight=v, query_weight=c).cv_results_
     for row, alpha in enumerate(alphas):
         scores = np.zeros(len(y))
         for query in np.unique(qid):
             rest = qid != query
             named = {"qid": qid[rest], "sample_weight": v[rest], "query_weight": c[rest]}
-            one = RankRLS(alpha, kernel=kernel).fit(X[rest], y[rest], **named)
+            one = RankRLS(alpha, feature_map=kernel and Kernel(kernel)).fit(
+                X[rest], y[rest], **named
+            )
             scores[~rest] = one.predict(X[~rest])
         values, weights = of_queries(metric, y, scores, qid, v, c)
         mean = np.average(values, weights=weights)
@@ -322,12 +327,16 @@ def flops(n_rows, width, pairs, n_refits):
     ("parameters", "several", "width"),
     [
         ({"pairs": "without_ties"}, False, 4),  # rows of one query
-        ({"pairs": "without_ties", "kernel": "rbf"}, False, "rows"),
+        ({"pairs": "without_ties", "feature_map": Kernel("rbf")}, False, "rows"),
         ({"pairs": "gain_difference", "feature_map": RandomNodes(7, random_state=0)}, False, 7),
         ({"pairs": ["with_ties", "without_ties"]}, False, 4),  # one way for all combinations
         ({"pairs": Pairs("without_ties", scope="global")}, True, 4),
         ({"pairs": Pairs("with_ties", scope="global")}, True, 4),
-        ({"pairs": Pairs("label_difference", scope="global"), "kernel": "rbf"}, True, "rows"),
+        (
+            {"pairs": Pairs("label_difference", scope="global"), "feature_map": Kernel("rbf")},
+            True,
+            "rows",
+        ),
     ],
     ids=str,
 )
@@ -358,14 +367,14 @@ def test_refits_that_take_long_are_folds(set_limits, parameters, several, width,
     [
         ({"pairs": "with_ties"}, False),
         ({"pairs": None}, False),
-        ({"pairs": "with_ties", "kernel": "rbf"}, False),
+        ({"pairs": "with_ties", "feature_map": Kernel("rbf")}, False),
         *(
             ({"pairs": pairs}, True)
             for pairs in ("with_ties", "without_ties", "gain_difference", None)
         ),
-        ({"pairs": Pairs("without_ties", weighting="queries"), "kernel": "rbf"}, True),
+        ({"pairs": Pairs("without_ties", weighting="queries"), "feature_map": Kernel("rbf")}, True),
         ({"pairs": Pairs(None, scope="global")}, True),
-        ({"pairs": Pairs("with_ties", scope="global"), "kernel": "rbf"}, True),
+        ({"pairs": Pairs("with_ties", scope="global"), "feature_map": Kernel("rbf")}, True),
     ],
     ids=str,
 )

@@ -4,12 +4,12 @@ from pairgram.features import base, kernels, nystroem, random_nodes
 from pairgram.features.base import describe_map, node_map_of, same_map
 from pairgram.features.gaps import fill_values, filled, known_medians
 from pairgram.features.inputs import fit_inputs
-from pairgram.features.kernel_map import KernelMap
+from pairgram.features.kernel_map import Kernel
 from pairgram.features.kernel_values import kernel_nodes
 from pairgram.features.kernels import kernel_of
 
 __all__ = [
-    "KernelMap",
+    "Kernel",
     "base",
     "describe_map",
     "fill_values",

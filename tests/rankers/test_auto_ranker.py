@@ -44,7 +44,7 @@ def columns_alone(monkeypatch):
 
 def test_a_linear_model_of_linear_data_wins(linear):
     model = linear[-1]
-    assert model.best_estimator_.kernel is None
+    assert model.best_estimator_.feature_map is None
     assert model.best_estimator_.feature_map is None
     assert (model.trials_["outcome"] == "best").sum() == 1
     assert not {"over budget", "stopped"} & set(model.trials_["outcome"])
@@ -55,7 +55,7 @@ def test_interactions_need_features_or_a_kernel():
     model = AutoRanker(time_budget=None).fit(X, y, qid=qid)
     first = model.trials_["score"][0]
     assert model.best_score_ > first + 0.05
-    assert model.best_estimator_.kernel or model.best_estimator_.feature_map is not None
+    assert model.best_estimator_.feature_map is not None
     fresh = _made(interaction=2.0, seed=1)
     linear = RankRLSCV().fit(X, y, qid=qid)
     ours, theirs = (
@@ -172,7 +172,7 @@ def test_a_minmax_kernel_wins_and_scores_rows_below_those_of_the_fit():
     y = rng.normal(size=20) @ similarity
     y = np.digitize(y, np.quantile(y, [0.5, 0.8]))
     model = AutoRanker(time_budget=None).fit(X, y, qid=np.repeat(np.arange(60), 10))
-    assert model.best_estimator_.kernel == "minmax"
+    assert model.best_estimator_.feature_map.kernel == "minmax"
     assert np.isfinite(model.predict(X - 1)).all()
 
 

@@ -313,9 +313,11 @@ def test_rows_in_float32_and_csr():
 
 
 def test_models_with_other_features_are_not_stacked(tmp_path):
-    batch = pg.fit_many(pg.RankRLS(kernel="rbf"), FRAME, **COLUMNS)
+    batch = pg.fit_many(pg.RankRLS(feature_map=pg.Kernel("rbf")), FRAME, **COLUMNS)
     assert_allclose(
-        batch.predict(FRAME, "user"), by_hand(pg.RankRLS(kernel="rbf"), FRAME), atol=1e-8
+        batch.predict(FRAME, "user"),
+        by_hand(pg.RankRLS(feature_map=pg.Kernel("rbf")), FRAME),
+        atol=1e-8,
     )
 
 
@@ -387,7 +389,9 @@ def test_every_user_starts_from_the_model_of_all(tmp_path):
 
 
 def test_a_prior_that_is_not_linear_is_part_of_the_batch(tmp_path):
-    everybody = pg.RankRLS(kernel="rbf").fit(FRAME[FEATURES], FRAME["rating"], qid=FRAME["session"])
+    everybody = pg.RankRLS(feature_map=pg.Kernel("rbf")).fit(
+        FRAME[FEATURES], FRAME["rating"], qid=FRAME["session"]
+    )
     batch = pg.fit_many(pg.RankRLS(5.0), FRAME, **COLUMNS, prior=everybody)
     expected = by_hand(pg.RankRLS(5.0, prior=FrozenEstimator(everybody)), FRAME)
     assert_allclose(batch.predict(FRAME, "user"), expected, atol=1e-8)

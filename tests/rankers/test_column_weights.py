@@ -49,7 +49,7 @@ def check_table(table, model, spread, share, rtol=1e-9):
         pg.RankRLS(0.5, scale=True),
         pg.RankRLSCV([0.1, 1.0]),
         pg.RankRLSCV([0.1], scale=[True, False]),
-        pg.RankRLSCV(kernel="linear", form="primal"),
+        pg.RankRLSCV(feature_map=pg.Kernel("linear"), form="primal"),
     ],
     ids=repr,
 )
@@ -137,7 +137,7 @@ def test_models_of_statistics_and_files_know_their_spreads(tmp_path):
 def test_a_refit_that_does_not_measure_forgets():
     X, y, qid = ROWS
     X = X / UNITS
-    for change in ({"pairs": None}, {"form": "dual"}, {"kernel": "rbf"}):
+    for change in ({"pairs": None}, {"form": "dual"}, {"feature_map": pg.Kernel("rbf")}):
         model = pg.RankRLS().fit(X, y, qid=qid)
         assert len(model.column_weights()["spread"]) == 5
         with pytest.raises(ValueError, match=r"weights needs"):

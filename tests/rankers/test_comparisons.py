@@ -232,7 +232,10 @@ OF_ALL_ROWS = (
     {"feature_map": pg.RandomNodes(9, random_state=0)},
     {"svm": True},
 )
-OF_DENSE_ROWS = ({"inputs": ["standard", None]}, {"kernel": "rbf", "gamma": [0.3, 0.1]})
+OF_DENSE_ROWS = (
+    {"inputs": ["standard", None]},
+    {"feature_map": [pg.Kernel("rbf", gamma=g) for g in [0.3, 0.1]]},
+)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +261,7 @@ def test_a_validation_set_of_comparisons(options, make):
     assert search.cv_ == "validation set"
     for row, params in enumerate(search.cv_results_["params"]):
         params = {
-            name: params[name] for name in ("alpha", "C", "gamma", "inputs") if name in params
+            name: params[name] for name in ("alpha", "C", "feature_map", "inputs") if name in params
         }
         model = single(**{**options, **params}).fit(make(X), y, offset=offset)
         scores = model.predict(make(Z)) + offset[::-1]
@@ -273,10 +276,10 @@ def test_a_validation_set_of_comparisons(options, make):
 @pytest.mark.parametrize(
     "options",
     [
-        {"kernel": "rbf", "gamma": 0.3},
+        {"feature_map": pg.Kernel("rbf", gamma=0.3)},
         {"feature_map": pg.RandomNodes(9, random_state=0)},
         {"inputs": "standard"},
-        {"inputs": "quantile", "kernel": "laplacian"},
+        {"inputs": "quantile", "feature_map": pg.Kernel("laplacian")},
         {"inputs": "raw+rank"},
     ],
     ids=str,
@@ -285,7 +288,7 @@ def test_the_scores_of_features_written_out(options, tmp_path):
     X, winner, loser, margin, weight, _ = problem(7)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     model = pg.RankRLS(0.5, **options).fit(X, y)
-    if "kernel" in options:
+    if getattr(model.feature_map, "kernel", None):
         H = X if model.inputs_ is None else model.inputs_.transform(X)
         H = np.asarray(model.feature_map_.transform(H))
         values, vectors = np.linalg.eigh(H)
@@ -316,12 +319,14 @@ def test_inputs_count_rows_as_often_as_they_are_compared():
 def test_a_search_over_kernels():
     X, winner, loser, margin, *_ = problem(9)
     y = pg.Preferences(winner, loser, margin=margin)
-    search = pg.RankRLSCV(kernel="rbf", gamma=[0.1, 1.0], inputs=[None, "standard"]).fit(X, y)
+    search = pg.RankRLSCV(
+        feature_map=[pg.Kernel("rbf", gamma=g) for g in [0.1, 1.0]], inputs=[None, "standard"]
+    ).fit(X, y)
     assert len(search.cv_results_["params"]) == 4 * 34 and search.form_ == "dual"
     kernel = search.feature_map_.transform(
         X if search.inputs_ is None else search.inputs_.transform(X)
     )
-    given = pg.RankRLS(search.alpha_, kernel="precomputed").fit(kernel, y)
+    given = pg.RankRLS(search.alpha_, feature_map=pg.Kernel("precomputed")).fit(kernel, y)
     np.testing.assert_allclose(given.predict(kernel), search.predict(X), rtol=1e-7, atol=1e-9)
 
 

@@ -60,9 +60,10 @@ def test_nodes_solve_the_systems_of_the_paper(problem, pairs, activation, n_node
     L, _ = laplacian(problem.y, problem.query, pairs, v, query_weight=problem.query_weight)
     if not L.any():
         return
-    model = machine(pairs, 2.0, form=form, random_state=3, **nodes)
+    own = pg.RandomNodes(random_state=3, **nodes)
+    model = machine(pairs, 2.0, form=form, feature_map=own)
     model.fit(problem.X, problem.y, **problem.named)
-    H = pg.RandomNodes(random_state=3, **nodes).fit_transform(problem.X)
+    H = own.fit_transform(problem.X)
     beta = np.linalg.solve(np.eye(n_nodes) / 2 + H.T @ L @ H, H.T @ L @ problem.y)
     close(model.predict(problem.X), H @ beta)
     close(model.coef_, beta)
@@ -83,9 +84,9 @@ def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
         return
     name = kernel if kernel == "linear" else "rbf"
     K = kernel_of(name, X, X, gamma)
-    options = {"kernel": kernel, "gamma": gamma}
+    options = {"feature_map": pg.Kernel(kernel, gamma=gamma)}
     if kernel == "callable":
-        options["kernel"] = lambda X, Z: kernel_of("rbf", X, Z, gamma)
+        options["feature_map"] = pg.Kernel(lambda X, Z: kernel_of("rbf", X, Z, gamma))
     model = machine(pairs, 3.0, **options)
     rows = K if kernel == "precomputed" else X
     model.fit(rows, problem.y, qid=problem.query, sample_weight=problem.v)
@@ -99,9 +100,9 @@ def test_kernels_solve_the_systems_of_the_paper(problem, pairs, kernel):
 @pytest.mark.parametrize(
     "options",
     [
-        {"kernel": "linear"},
-        {"kernel": "linear", "form": "dual"},
-        {"kernel": "rbf"},
+        {"feature_map": pg.Kernel("linear")},
+        {"feature_map": pg.Kernel("linear"), "form": "dual"},
+        {"feature_map": pg.Kernel("rbf")},
         {"n_nodes": 7, "activation": "sigmoid"},
         {"n_nodes": 7, "activation": "sigmoid", "form": "dual"},
         {"n_nodes": 200, "activation": "sigmoid"},
@@ -148,7 +149,7 @@ def test_searches_score_what_refits_score(pairs, options, cv):
 def test_leave_one_row_out_in_the_dual():
     """One query: rows are held out in turn, each from the mean of the others."""
     X, y, _ = pg.make_ranking(1, 15, n_features=3, random_state=0)
-    for options in ({"kernel": "rbf"}, {"n_nodes": 60, "activation": "tanh"}):
+    for options in ({"feature_map": pg.Kernel("rbf")}, {"n_nodes": 60, "activation": "tanh"}):
         for form in ("auto", "dual"):
             model = pg.PairwiseELMCV([0.1, 10.0], random_state=0, form=form, **options).fit(X, y)
             expected = []
@@ -169,8 +170,8 @@ def test_the_smaller_system_is_solved():
         "rows": pg.PairwiseELM(n_nodes=100, activation="relu"),
         "nodes": pg.PairwiseELM(n_nodes=20, activation="relu"),
         "inputs": pg.PairwiseELM(n_nodes=100_000),
-        "linear": pg.PointwiseELM(kernel="linear"),
-        "kernel": pg.PointwiseELM(kernel="rbf"),
+        "linear": pg.PointwiseELM(feature_map=pg.Kernel("linear")),
+        "kernel": pg.PointwiseELM(feature_map=pg.Kernel("rbf")),
     }
     found = {name: model.fit(X, y, qid=qid).form_ for name, model in forms.items()}
     assert found == {
@@ -189,7 +190,7 @@ def test_offsets_of_queries_do_no_harm_in_the_dual(weighted):
     v = np.ones(len(y))
     if weighted:
         v[::7] = 0
-    options = {"kernel": "linear", "form": "dual"}
+    options = {"feature_map": pg.Kernel("linear"), "form": "dual"}
     near = pg.PairwiseELM(1e-2, **options).fit(X, y, qid=qid, sample_weight=v)
     shift = 2.0 ** np.arange(10, 16)[number][:, None]
     far = X + shift
@@ -202,8 +203,8 @@ def test_a_large_ridge_does_not_order_left_out_rows_backwards():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 10)), rng.normal(size=60)
     for model in (
-        pg.PairwiseELMCV(kernel="rbf"),
-        pg.PairwiseELMCV(kernel="linear"),
+        pg.PairwiseELMCV(feature_map=pg.Kernel("rbf")),
+        pg.PairwiseELMCV(feature_map=pg.Kernel("linear")),
         pg.RankRLSCV([1e12]),
     ):
         assert 0.3 < model.fit(X, y).scores_[0] < 0.7

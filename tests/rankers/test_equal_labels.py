@@ -28,7 +28,7 @@ def fit_that_warns(model, *arguments, **named):
 @every(
     model=[
         pg.RankRLS(),
-        pg.RankRLS(kernel="rbf"),
+        pg.RankRLS(feature_map=pg.Kernel("rbf")),
         pg.RankRLSCV(),
         pg.PairwiseELM(random_state=0),
         pg.PairwiseELMCV(random_state=0),
@@ -99,7 +99,7 @@ def test_a_table_whose_rows_all_form_pairs_needs_two_labels():
 
 def test_many_fits_give_no_warning():
     batch = pg.fit_many(pg.RankRLS(), [(rows(), LABELS, QUERY), (rows(), np.arange(40.0))])
-    kernel = pg.fit_many(pg.RankRLS(kernel="rbf"), [(rows(), LABELS, QUERY)])
+    kernel = pg.fit_many(pg.RankRLS(feature_map=pg.Kernel("rbf")), [(rows(), LABELS, QUERY)])
     assert not batch.models[0].coef_.any()
     assert batch.models[1].coef_.any()
     assert not kernel.models[0].coef_.any()

@@ -29,12 +29,12 @@ def nearness(x, z, gamma=None):
 @pytest.mark.parametrize("constant", [1e5, 1e6])
 def test_beside_scikit_learn(constant):
     X, y, qid = made()
-    model = pg.RankRLSCV([0.3, 2.0], kernel="rbf", gamma=0.2, **TOLD)
+    model = pg.RankRLSCV([0.3, 2.0], feature_map=pg.Kernel("rbf", gamma=0.2), **TOLD)
     model.fit(X, y, qid=qid)
     for alpha, evidence in zip(model.alphas_, model.scores_, strict=True):
-        one = pg.RankRLS(alpha, kernel="rbf", gamma=0.2, pairs=pg.Pairs(weighting="documents")).fit(
-            X, y, qid=qid
-        )
+        one = pg.RankRLS(
+            alpha, feature_map=pg.Kernel("rbf", gamma=0.2), pairs=pg.Pairs(weighting="documents")
+        ).fit(X, y, qid=qid)
         noise = _noise(one, X, y, qid)
         kernel = ConstantKernel(noise / alpha, "fixed") * PairwiseKernel(metric=nearness)
         kernel += ConstantKernel(constant, "fixed") * PairwiseKernel(metric=same_list)
@@ -122,7 +122,7 @@ def test_comparisons_and_rows_alone():
     rows = pg.RankRLSCV(alphas, pairs=None, scoring="evidence")
     rows.fit(D, margin, qid=np.arange(60) // 6, sample_weight=weight)
     np.testing.assert_allclose(rows.scores_, expected, rtol=0, atol=1e-8)
-    machine = pg.PointwiseELMCV(1 / alphas, kernel="linear", scoring="evidence")
+    machine = pg.PointwiseELMCV(1 / alphas, feature_map=pg.Kernel("linear"), scoring="evidence")
     machine.fit(D, margin, qid=np.arange(60) // 6, sample_weight=weight)
     np.testing.assert_allclose(machine.scores_, expected, rtol=0, atol=1e-8)
 

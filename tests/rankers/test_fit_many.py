@@ -52,7 +52,7 @@ COMPILED = [
 ]
 ALONE = [
     pg.RankRLS(scale=True),
-    pg.RankRLS(kernel="rbf"),
+    pg.RankRLS(feature_map=pg.Kernel("rbf")),
     pg.RankRLS(inputs="quantile"),
     pg.RankRLSCV(scale=True),
     pg.ELMRank(n_nodes=7, random_state=0),
@@ -315,7 +315,7 @@ def test_singular_systems_have_the_solution_of_smallest_norm():
 
 def test_one_prior_for_all():
     X, y, user, _, _ = rows_of_users()
-    everybody = pg.RankRLS(kernel="rbf").fit(X, y, qid=user)
+    everybody = pg.RankRLS(feature_map=pg.Kernel("rbf")).fit(X, y, qid=user)
     batch = pg.fit_many(pg.RankRLS(2.0), X, y, by=user, prior=everybody)
     alone = pg.RankRLS(2.0, prior=FrozenEstimator(everybody))
     same_as_alone(batch, alone, X, y, user)

@@ -14,7 +14,7 @@ import pairgram
 from fuzz import fitted
 from fuzz.forge import Tensor, instead, pack, parse
 from pairgram import Pairgram, Pairs, RankRLS, RankSVM, load_model, make_ranking
-from parts.features import KernelMap
+from parts.features import Kernel
 from parts.files import MAPS, MODELS
 
 X, y, qid = make_ranking(6, 5, 4, random_state=0)
@@ -51,7 +51,7 @@ def test_the_tables_know_every_parameter():
         wanted = set(getattr(pairgram, name)._get_param_names()) - {"feature_map"}
         assert {key.rstrip("?") for key in kind.settings} - {"fitted"} == wanted
     for name, kind in MAPS.items():
-        made = KernelMap if name == "KernelMap" else getattr(pairgram, name)
+        made = Kernel if name == "Kernel" else getattr(pairgram, name)
         wanted = set(inspect.signature(made).parameters)
         of_fit = {"fitted", "shape"}
         of_rows = {"rows_dtype", "bits"}
@@ -62,7 +62,7 @@ def test_the_tables_know_every_parameter():
 
 
 def csr_model():
-    return RankRLS(kernel="rbf").fit(sp.csr_array(X), y, qid=qid)
+    return RankRLS(feature_map=Kernel("rbf")).fit(sp.csr_array(X), y, qid=qid)
 
 
 def fitted_to_rows(model):
@@ -71,7 +71,7 @@ def fitted_to_rows(model):
 
 linear_model = fitted_to_rows(RankRLS())
 pointwise_model = fitted_to_rows(RankRLS(pairs=None))
-kernel_map_model = fitted_to_rows(RankRLS(kernel="polynomial"))
+kernel_map_model = fitted_to_rows(RankRLS(feature_map=Kernel("polynomial")))
 nodes_model = fitted_to_rows(
     RankSVM(feature_map=pairgram.RandomNodes(6, "gaussian", random_state=0))
 )
@@ -81,7 +81,7 @@ nystroem_model = fitted_to_rows(
 
 
 def prior_model():
-    prior = RankRLS(kernel="rbf").fit(X, y, qid=qid)
+    prior = RankRLS(feature_map=Kernel("rbf")).fit(X, y, qid=qid)
     return RankSVM(prior=FrozenEstimator(prior)).fit(X, y, qid=qid)
 
 
@@ -130,7 +130,7 @@ FORGED = [
     (prior_model, without("prior"), "'prior.coef_' is no array"),
     (prior_model, of_prior(kind="RankSVM"), "prior: 'alpha' is no setting"),
     (prior_model, of_prior(settings=[]), "prior: the settings must be an object"),
-    (prior_model, of_prior(settings={"feature_map": None}), "prior: kernel is missing"),
+    (prior_model, of_prior(settings={"feature_map": None}), "prior: form is missing"),
     (prior_model, in_prior(n_features_in_=5), "prior: fitted.n_features_in_ is 5, but the"),
     (prior_model, in_fitted(n_features_in_=5), "fitted.n_features_in_ is 5|prior is of 4 features"),
     (prior_model, without("prior.coef_"), "prior: coef_ is missing"),
@@ -173,9 +173,8 @@ FORGED = [
     (linear_model, setting(alpha=True), "alpha must be a finite number >= 0, got True"),
     (linear_model, setting(alpha=10**400), "alpha must be a finite number >= 0, got 1000"),
     (linear_model, setting(alpha=float("nan")), "alpha must be a finite number >= 0, got nan"),
-    (linear_model, setting(degree=2.5), "degree must be an integer from 1 to 1000"),
+    (kernel_map_model, of_map(degree=2.5), "degree must be an integer from 1 to 1000"),
     (linear_model, in_pairs(kind=["with_ties"]), "pairs.kind must be one of 'with_ties'"),
-    (linear_model, setting(kernel="cosine"), "kernel must be one of 'rbf'"),
     (linear_model, setting(fitted=[]), "fitted must be an object of JSON"),
     (linear_model, in_fitted(n_features_in_=5), "n_features_in_ is 5, but the features are 4"),
     (linear_model, in_fitted(uses_qid_=1), "fitted.uses_qid_ must be True or False"),

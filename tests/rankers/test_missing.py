@@ -29,7 +29,7 @@ RANKERS = [
     pg.RankRLS(inputs="quantile"),
     pg.RankRLS(inputs="rank"),
     pg.RankRLS(inputs="runs"),
-    pg.RankRLS(kernel="rbf", gamma=0.1),
+    pg.RankRLS(feature_map=pg.Kernel("rbf", gamma=0.1)),
     pg.RankRLS(form="dual"),
     pg.RankRLS(pairs=None),
     pg.RankRLS(constraint=pg.Positive()),
@@ -220,7 +220,7 @@ def test_validation_rows_take_the_values_of_the_training_rows():
     [
         pg.RankRLS(),
         pg.RankRLS(missing="zero"),
-        pg.RankRLS(kernel="rbf", gamma=0.1),
+        pg.RankRLS(feature_map=pg.Kernel("rbf", gamma=0.1)),
         LinearRegression(),
     ],
     ids=repr,

@@ -30,7 +30,10 @@ def kernel_scores(K, A, W, C):
     ("named", "kernel"),
     [
         ({"gamma": 2.0}, lambda X: rbf_kernel(X, gamma=2.0)),
-        ({"kernel": "laplacian", "gamma": 1.0}, lambda X: laplacian_kernel(X, gamma=1.0)),
+        (
+            {"kernel": "laplacian", "gamma": 1.0},
+            lambda X: laplacian_kernel(X, gamma=1.0),
+        ),
         (
             {"kernel": "polynomial", "gamma": 0.5, "degree": 2},
             lambda X: polynomial_kernel(X, gamma=0.5, degree=2, coef0=1.0),

@@ -229,10 +229,9 @@ def test_a_kernel_takes_a_model_and_offsets(tmp_path):
     of_prior = pg.RankRLS(2.0).fit(X, y, qid=qid)
     p, K = X @ of_prior.coef_, rbf(X, X)
     L, _ = laplacian(y, qid, "without_ties")
-    model = pg.RankRLSCV(
-        ALPHAS, pairs="without_ties", kernel="rbf", gamma=[0.25], scoring="pairwise_squared_error",
-        prior=FrozenEstimator(of_prior),
-    )  # fmt: skip
+    told = {"scoring": "pairwise_squared_error", "prior": FrozenEstimator(of_prior)}
+    kernel = [pg.Kernel("rbf", gamma=0.25)]
+    model = pg.RankRLSCV(ALPHAS, pairs="without_ties", feature_map=kernel, **told)
     model.fit(X, y, qid=qid, offset=o)
     alpha = model.alpha_
     a = np.linalg.solve(L @ K + alpha * np.eye(len(y)), L @ (y - p - o))
@@ -289,7 +288,7 @@ RANKERS = [
     pg.RankRLS(1e14),
     pg.RankRLS(1e14, pairs=None),
     pg.RankRLS(1e14, scale=True),
-    pg.RankRLS(1e14, kernel="rbf"),
+    pg.RankRLS(1e14, feature_map=pg.Kernel("rbf")),
     pg.RankRLSCV([1e14]),
     pg.PairwiseELM(1e-14, n_nodes=5, random_state=0),
     pg.PointwiseELM(1e-14, n_nodes=5, random_state=0),
@@ -300,7 +299,7 @@ RANKERS = [
 @every(ranker=RANKERS)
 def test_a_strong_ridge_leaves_the_prior(ranker):
     X, y, qid, _, o = made(9)
-    prior = pg.RankRLS(2.0, kernel="rbf").fit(X, y, qid=qid)
+    prior = pg.RankRLS(2.0, feature_map=pg.Kernel("rbf")).fit(X, y, qid=qid)
     model = clone(ranker).set_params(prior=FrozenEstimator(prior)).fit(X, y, qid=qid, offset=o)
     expected, found = prior.predict(X) + o, model.predict(X) + o
     bias = getattr(model, "intercept_", 0.0)

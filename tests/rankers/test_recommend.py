@@ -538,7 +538,7 @@ def test_one_list_for_all_users_is_told(kind, excludes):
         people = pd.DataFrame(users, columns=["age", "sex", "work"])
         things = pd.DataFrame(items, columns=list("abcd"))
         names = pd.DataFrame(X[:, 3:], columns=list("abcd"))
-        model = pg.RankRLS(kernel="rbf").fit(names[:200], y[:200], qid=qid[:200])
+        model = pg.RankRLS(feature_map=pg.Kernel("rbf")).fit(names[:200], y[:200], qid=qid[:200])
     else:
         people, things = users, items
         model = pg.RankRLS().fit(X, y, qid=qid)

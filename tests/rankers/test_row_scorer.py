@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 import shop
 from pairgram import (
     ElasticNet,
+    Kernel,
     RandomNodes,
     RankRLS,
     export,
@@ -25,7 +26,7 @@ from pairgram import (
 
 RANKERS = {
     "linear": RankRLS(0.1),
-    "kernel": RankRLS(kernel="rbf", gamma=0.1),
+    "kernel": RankRLS(feature_map=Kernel("rbf", gamma=0.1)),
     "nodes": RankRLS(feature_map=RandomNodes(20, random_state=0)),
     "within lists": RankRLS(inputs="raw+rank"),
     "fills": RankRLS(missing="mean"),
@@ -85,7 +86,7 @@ def test_arrays_of_numbers(dtype):
     X = np.round(8 * X)  # which all of these types hold
     steps = SimpleImputer(), PolynomialFeatures(2), PolynomialFeatures(2, interaction_only=True)
     for before in ((StandardScaler(),), steps[:2], (*steps, StandardScaler())):
-        for ranker in (RankRLS(), RankRLS(kernel="rbf", gamma=1e-3)):
+        for ranker in (RankRLS(), RankRLS(feature_map=Kernel("rbf", gamma=1e-3))):
             model = make_pipeline(*before, ranker).fit(X, y)
             scorer = row_scorer(model)
             same(scorer(np.asfortranarray(X.astype(dtype))), model.predict(X))
@@ -108,7 +109,7 @@ def test_categories_that_an_encoder_refuses():
     for ranker in (
         RankRLS(),
         RankRLS(constraint=ElasticNet(1.0), alpha=1e9),
-        RankRLS(kernel="rbf"),
+        RankRLS(feature_map=Kernel("rbf")),
     ):
         model = make_pipeline(columns, ranker).fit(rows, y)
         scorer = row_scorer(model)

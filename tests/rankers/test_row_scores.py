@@ -47,7 +47,7 @@ MODELS = {
         for kernel in KERNELS
     },
     **{
-        f"{kernel} kernel": pg.RankRLS(kernel=kernel, form="dual")
+        f"{kernel} kernel": pg.RankRLS(feature_map=pg.Kernel(kernel), form="dual")
         for kernel in KERNELS
         if kernel != "linear"
     },
@@ -59,7 +59,7 @@ MODELS = {
     "ELMRank": pg.ELMRank(n_nodes=20, n_estimators=2, random_state=0),
     "ELMRankCV": pg.ELMRankCV(n_nodes=20, cv=3, random_state=0),
     "PointwiseELM": pg.PointwiseELM(n_nodes=20, random_state=0),
-    "PairwiseELM": pg.PairwiseELM(kernel="rbf"),
+    "PairwiseELM": pg.PairwiseELM(feature_map=pg.Kernel("rbf")),
 }
 MAPPED = [name for name in MODELS if name not in ("inputs", "search", "RankSVM")]
 KINDS = {"dense": np.asarray, "CSR": sp.csr_array}
@@ -440,7 +440,7 @@ def test_models_too_large_to_be_kept_have_the_same_bits(fitted, name, set_limits
 @pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "linear"])
 def test_support_rows_are_taken_in_parts(kernel, set_limits):
     X = make_rows(N_TRAIN, 0)
-    model = pg.RankRLS(kernel=kernel).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
+    model = pg.RankRLS(feature_map=pg.Kernel(kernel)).fit(X, np.arange(N_TRAIN) % 3 * 1.0)
     rows = make_rows(600, 7)
     whole = model.predict(rows)
     set_limits(part_bytes=8 * N_FEATURES * 7)

@@ -26,7 +26,7 @@ MODELS = [
     pg.RankRLS(feature_map=pg.RandomNodes(20, activation=["tanh", "gaussian"], random_state=0)),
     pg.RankRLS(feature_map=pg.RandomFourier(20, random_state=0), inputs="minmax"),
     pg.RankRLS(feature_map=pg.Nystroem(n_components=20, random_state=0)),
-    pg.RankRLS(kernel="rbf", gamma=0.1),
+    pg.RankRLS(feature_map=pg.Kernel("rbf", gamma=0.1)),
     pg.RankSVM(C=0.1),
     pg.ELMRank(n_nodes=10, random_state=0),
 ]

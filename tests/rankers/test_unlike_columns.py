@@ -7,7 +7,17 @@ import pytest
 import scipy.sparse
 
 from axes import every
-from pairgram import Pairgram, Positive, Preferences, RankRLS, RankRLSCV, RankSVMCV, fit_many, scan
+from pairgram import (
+    Kernel,
+    Pairgram,
+    Positive,
+    Preferences,
+    RankRLS,
+    RankRLSCV,
+    RankSVMCV,
+    fit_many,
+    scan,
+)
 
 LOST = "spreads so much more widely"
 
@@ -48,7 +58,7 @@ def by_fit_to(make, **settings):
 ROADS = {
     "fit": by_fit_to(np.asarray),
     "float32": by_fit_to(np.float32),
-    "linear kernel": by_fit_to(np.asarray, kernel="linear"),
+    "linear kernel": by_fit_to(np.asarray, feature_map=Kernel("linear")),
     "statistics": lambda X, y, qid, alpha: Pairgram.from_rows(X, y, qid=qid).solve(alpha),
     "model of statistics": by_model_of_statistics,
     "batch": lambda X, y, qid, alpha: fit_many(RankRLS(alpha), [(X, y, qid)]).coef_[0],

@@ -292,7 +292,13 @@ MISSING = ("zero", "mean", "median")
 WEIGHTINGS = ("pairs", "documents", "queries")
 RIDGE = {"pairs": tuple(pg.Pairs(kind, weighting=w) for kind in PAIRS for w in WEIGHTINGS)}
 OF_SVM = {"pairs": tuple(pg.Pairs("without_ties", weighting=w) for w in WEIGHTINGS)}
-KERNELS = {"kernel": ("linear", "rbf", "laplacian", "minmax"), "gamma": (None, 0.3)}
+KERNELS = {
+    "feature_map": tuple(
+        pg.Kernel(kernel, gamma=gamma)
+        for kernel in ("linear", "rbf", "laplacian", "minmax")
+        for gamma in (None, 0.3)
+    )
+}
 NODES = {"n_nodes": (5, 30), "activation": ("linear", "sigmoid", "gaussian"), "random_state": (0,)}
 OF_CLICKS = tuple(
     pg.Pairs(kind, weighting=w) for kind in ("with_ties", "clicks") for w in WEIGHTINGS

@@ -13,7 +13,17 @@ from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
 
-from pairgram import Clicks, Cross, Pairgram, Pairs, Preferences, QueryKFold, RankRLS, RankSVM
+from pairgram import (
+    Clicks,
+    Cross,
+    Kernel,
+    Pairgram,
+    Pairs,
+    Preferences,
+    QueryKFold,
+    RankRLS,
+    RankSVM,
+)
 from pairgram._support.limits import limits_of
 from parts.support import on_threads
 from problems import BY_STEPS
@@ -104,7 +114,7 @@ def of_folds(journey: Journey) -> Outcome:
 
 def in_features(journey: Journey) -> Journey:
     """Return the journey without nodes or another kernel."""
-    kernel = {"kernel": "linear"} if "kernel" in journey.parameters else {}
+    kernel = {"feature_map": Kernel("linear")} if "kernel" in journey.parameters else {}
     return journey.with_parameters(**kernel)
 
 

@@ -55,7 +55,30 @@ def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[s
         named = _of_pairs(function, dict(named))
     if "constraint" in _parameters(function):  # 0.3 has three parameters in place of one
         named = _constrained(named)
+    if hasattr(pairgram, "Kernel") and {"alpha", "alphas", "C", "Cs"} & set(_parameters(function)):
+        named = _of_kernel(function, dict(named))
     return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
+
+
+def _of_kernel(function: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with `Kernel`, or nodes, in place of the words of 0.3."""
+    of_nodes = {
+        "n_nodes",
+        "activation",
+        "weight_range",
+        "bias_range",
+        "random_state",
+    } & named.keys()
+    if of_nodes - set(_parameters(function)):
+        named["feature_map"] = pairgram.RandomNodes(**{word: named.pop(word) for word in of_nodes})
+    told = {word: named.pop(word) for word in ("gamma", "degree", "coef0") if word in named}
+    kernel = named.pop("kernel", None)
+    if kernel is not None:
+        gammas = told.pop("gamma", None)
+        listed = gammas if isinstance(gammas, list) else [gammas]
+        kernels = [pairgram.Kernel(kernel, gamma=gamma, **told) for gamma in listed]
+        named["feature_map"] = kernels if isinstance(gammas, list) else kernels[0]
+    return named
 
 
 def _of_pairs(function: Any, named: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ ATTRIBUTES = (
     "pairs_",
     "target_",
     "scale_",
-    "gamma_",
     "weight_range_",
     "form_",
     "best_score_",
@@ -109,8 +108,13 @@ def joined(
     found: Mapping[str, Any], pairs: str = "pairs", target: str = "target"
 ) -> dict[str, Any]:
     """Return results with one text of pairs and their targets, which 0.3 tells apart."""
+    found = {  # of kernels, whose gamma 0.3 tells apart
+        name: value
+        for name, value in found.items()
+        if name != "gamma" and type(value).__name__ != "Kernel"
+    }
     if pairs not in found:
-        return dict(found)
+        return found
     kinds = found[pairs] if isinstance(found[pairs], np.ndarray) else [found[pairs]]
     targets = np.atleast_1d(found.get(target, [None] * len(kinds)))
     texts = [

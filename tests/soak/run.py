@@ -17,6 +17,7 @@ import numpy as np
 
 from pairgram import (
     ELMRank,
+    Kernel,
     Nystroem,
     Pairgram,
     PairwiseELM,
@@ -70,7 +71,7 @@ WORK: dict[str, Callable[[Path], np.ndarray]] = {
     "RankRLSCV": _of_model(
         RankRLSCV(pairs=["with_ties", "gain_difference"], inputs=[None, "quantile"])
     ),
-    "kernel": _of_model(RankRLSCV(kernel="rbf", gamma=0.3)),
+    "kernel": _of_model(RankRLSCV(feature_map=Kernel("rbf", gamma=0.3))),
     "RankSVM": _of_model(RankSVM(C=0.1, tol=1e-6)),
     "Fourier": _of_model(RankSVM(C=0.1, feature_map=RandomFourier(40, random_state=0))),
     "Nyström": _of_model(RankRLS(feature_map=Nystroem(n_components=30, random_state=0))),

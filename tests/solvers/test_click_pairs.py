@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 import pairgram as pg
 from pairgram import (
     Clicks,
+    Kernel,
     Pairgram,
     Pairs,
     QueryKFold,
@@ -184,7 +185,9 @@ def test_steps_for_sparse_rows_find_the_same(limits_of):
 
 def test_a_kernel_finds_the_same_function():
     X, clicks, qid, propensity, _ = log(7)
-    kernel = RankRLS(0.5, kernel="precomputed").fit(X @ X.T, Clicks(clicks, propensity), qid=qid)
+    kernel = RankRLS(0.5, feature_map=Kernel("precomputed")).fit(
+        X @ X.T, Clicks(clicks, propensity), qid=qid
+    )
     expected = X @ solved(0.5, X, clicks, qid, propensity)
     close(kernel.predict(X @ X.T), expected, 1e-8)
 

@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from axes import every
 from pairgram import (
+    Kernel,
     Pairs,
     PairwiseELM,
     PairwiseELMCV,
@@ -76,7 +77,9 @@ def test_features_that_never_vary_have_the_ridges_of_dense_rows(iterate):
     assert not search.coef_path_.any()
 
 
-@pytest.mark.parametrize("model", [PairwiseELM(kernel="linear"), PointwiseELM(kernel="linear")])
+@pytest.mark.parametrize(
+    "model", [PairwiseELM(feature_map=Kernel("linear")), PointwiseELM(feature_map=Kernel("linear"))]
+)
 def test_machines_with_a_linear_kernel(iterate, model):
     X, y, qid = wide_rows(60, 200, 5)
     found = model.fit(X, y, qid=qid).predict(X)
@@ -202,9 +205,9 @@ def test_a_search_is_that_of_the_direct_solutions(limits_of, settings, weighted)
 @pytest.mark.parametrize("model", [PairwiseELMCV, PointwiseELMCV])
 def test_a_search_of_a_machine_with_a_linear_kernel(limits_of, model):
     X, y, qid, _ = graded_rows()
-    direct = model(kernel="linear", cv=3).fit(X, y, qid=qid)
+    direct = model(feature_map=Kernel("linear"), cv=3).fit(X, y, qid=qid)
     with limits_of(**BY_STEPS):
-        iterated = model(kernel="linear", cv=3).fit(X, y, qid=qid)
+        iterated = model(feature_map=Kernel("linear"), cv=3).fit(X, y, qid=qid)
     np.testing.assert_allclose(iterated.scores_, direct.scores_, rtol=0, atol=1e-6)
     assert pytest.approx(direct.C_, rel=1e-12) == iterated.C_
 

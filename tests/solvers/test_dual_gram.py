@@ -25,7 +25,7 @@ from pairgram import (
     make_ranking,
 )
 from parts.data import Pairs, checked_data
-from parts.features import KernelMap, kernels as matrix
+from parts.features import Kernel, kernels as matrix
 from parts.solvers import DualGram, PairSums, leave_query_out, leave_row_out, split_scores
 from parts.support import on_threads
 from problems import Problem, problems
@@ -148,7 +148,7 @@ def test_a_kernel_that_is_made_of_rows(problem, settings, kernel, sparse):
     K = kernel_matrix(problem.X, kernel=kernel)
     given_K = data_of(problem, K)
     X = sp.csr_array(problem.X) if sparse else problem.X
-    made_K = replace(given_K, X=X, feature_map=KernelMap(kernel).fit(X))
+    made_K = replace(given_K, X=X, feature_map=Kernel(kernel).fit(X))
     one, other = DualGram(made_K, settings), DualGram(given_K, settings)
     scale = abs(size_of(laplacian(problem, settings), K))
     assert_scores(K @ one.solve(scale), K @ other.solve(scale), problem.y, 1e-10)
@@ -176,7 +176,7 @@ def test_leave_query_out_of_a_large_problem(set_limits, block_rows):
     qid = qid[np.random.default_rng(0).permutation(len(y))]
     problem = Problem(X, y, np.unique(qid, return_inverse=True)[1], None, None)
     K, settings = kernel_matrix(X), Pairs("without_ties")
-    data = replace(data_of(problem, K), X=X, feature_map=KernelMap("rbf").fit(X))
+    data = replace(data_of(problem, K), X=X, feature_map=Kernel("rbf").fit(X))
     total = DualGram(data, settings)
     ridge = total.decompose()
     alphas = ridge.eigen.eigenvalues.max() * np.array([1.0, 1e-2, 1e-4])
@@ -362,7 +362,7 @@ def test_a_part_of_the_rows():
 
 def test_a_kernel_model_is_a_linear_model_of_its_map():
     X, y, qid = make_ranking(8, (3, 9), 4, random_state=0)
-    feature_map = KernelMap("rbf", gamma=0.5).fit(X)
+    feature_map = Kernel("rbf", gamma=0.5).fit(X)
     K = feature_map.fit_transform(X)
     coef = DualGram(checked_data(K, y, qid=qid), Pairs()).solve(0.1)
     model = RankRLS(feature_map=feature_map).fit(X, y, qid=qid)
@@ -392,13 +392,13 @@ def test_tools_of_scikit_learn(routing):
     X, y, qid = make_ranking(12, 8, 4, random_state=0)
     splits = list(QueryKFold(3).split(X, qid=qid))
     search = GridSearchCV(
-        make_pipeline(MinMaxScaler(), RankRLS(0.1, kernel="rbf")),
-        {"rankrls__gamma": [0.01, 1.0]},
+        make_pipeline(MinMaxScaler(), RankRLS(0.1, feature_map=Kernel("rbf"))),
+        {"rankrls__feature_map__gamma": [0.01, 1.0]},
         cv=QueryKFold(3),
     ).fit(X, y, qid=qid)
     K = kernel_matrix(X)
     precomputed = cross_validate(
-        RankRLS(0.1, kernel="precomputed"), K, y, cv=QueryKFold(3), params={"qid": qid}
+        RankRLS(0.1, feature_map=Kernel("precomputed")), K, y, cv=QueryKFold(3), params={"qid": qid}
     )
     scaled = [MinMaxScaler().fit(X[train]).transform(X) for train, _ in splits]
     for gamma, rows_of, actual in (
@@ -406,7 +406,7 @@ def test_tools_of_scikit_learn(routing):
         (1.0, scaled, search.cv_results_["mean_test_score"][1]),
         (0.25, [X] * 3, precomputed["test_score"].mean()),
     ):
-        model = RankRLS(0.1, kernel="rbf", gamma=gamma)
+        model = RankRLS(0.1, feature_map=Kernel("rbf", gamma=gamma))
         expected = [
             model.fit(rows[train], y[train], qid=qid[train]).score(
                 rows[test], y[test], qid=qid[test]
@@ -456,7 +456,7 @@ def test_an_indefinite_matrix():
             refused()
     squares = ((X[:, None] - X) ** 2).sum(axis=2)
     with pytest.raises(ValueError, match="must be positive semidefinite"):
-        RankRLS(kernel="precomputed").fit(squares, np.arange(12.0))
+        RankRLS(feature_map=Kernel("precomputed")).fit(squares, np.arange(12.0))
     distances = -((X[:, None] - X) ** 2).sum(axis=2)  # indefinite, but not for differences
     expected = dual_of(2 * X @ X.T).decompose().eigen.eigenvalues
     np.testing.assert_allclose(dual_of(distances).decompose().eigen.eigenvalues[-3:], expected[-3:])
@@ -490,7 +490,10 @@ def test_memory_is_that_of_the_formula(set_limits, dtype):
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(n, 5)).astype(dtype), rng.normal(size=n), np.arange(n) // 8
     system = dual_of(kernel_matrix(X))
-    fit, search = RankRLS(kernel="rbf"), RankRLSCV([1.0, 0.1], kernel="rbf")
+    fit, search = (
+        RankRLS(feature_map=Kernel("rbf")),
+        RankRLSCV([1.0, 0.1], feature_map=Kernel("rbf")),
+    )
     set_limits(held_rows=16, tile=64)
     assert peak_words(lambda: system.solve(0.1), n) < 1.1
     assert peak_words(lambda: fit.fit(X, y, qid=qid), n) < 1.3
@@ -510,7 +513,7 @@ def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, word
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
     v = rng.uniform(1, 2, n) if weighted else None
-    search = RankRLSCV([1.0], kernel="rbf", cv=cv)
+    search = RankRLSCV([1.0], feature_map=Kernel("rbf"), cv=cv)
     set_limits(tile=64, held_rows=8, pair_entries=n * 8)
     assert peak_words(lambda: search.fit(X, y, sample_weight=v), n) < words + 0.5
     free_memory(words * 8.0 * n**2 - 1)
@@ -521,10 +524,10 @@ def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, word
 @pytest.mark.parametrize(
     ("search", "parameters", "per_square", "features"),
     [
-        (False, {"kernel": "rbf"}, 8, 8 * 10 * 30),
-        (False, {"kernel": lambda X, Z: X @ Z.T}, 16, 8 * 10 * 30),
-        (True, {"kernel": "rbf"}, 24, 8 * 10 * 30),
-        (True, {"kernel": "precomputed"}, 24, 0),
+        (False, {"feature_map": Kernel("rbf")}, 8, 8 * 10 * 30),
+        (False, {"feature_map": Kernel(lambda X, Z: X @ Z.T)}, 16, 8 * 10 * 30),
+        (True, {"feature_map": Kernel("rbf")}, 24, 8 * 10 * 30),
+        (True, {"feature_map": Kernel("precomputed")}, 24, 0),
         (False, {"form": "dual"}, 8, 8 * 10 * 30),
     ],
 )
@@ -532,7 +535,7 @@ def test_the_kernel_is_not_made_where_its_system_has_no_room(
     free_memory, search, parameters, per_square, features
 ):
     X = np.random.default_rng(0).normal(size=(10, 30))
-    X = X @ X.T if parameters.get("kernel") == "precomputed" else X
+    X = X @ X.T if features == 0 else X
     model = (RankRLSCV([1.0]) if search else RankRLS()).set_params(**parameters)
     needed = per_square * 100.0 + features
     free_memory(needed)
@@ -547,7 +550,7 @@ def test_rows_of_float32(kernel):
     """Near those of float64 over the whole grid: the kernel is made in float64."""
     X, y, qid = make_ranking(20, (5, 15), 5, random_state=0)
     X32 = X.astype(np.float32)
-    named = {"kernel": kernel, "form": "dual", "gamma": 0.2}
+    named = {"feature_map": Kernel(kernel, gamma=0.2), "form": "dual"}
     searches = [
         RankRLSCV(**named, scoring="pairwise_squared_error").fit(rows, y, qid=qid)
         for rows in (X32, X32.astype(np.float64))
@@ -579,13 +582,13 @@ def test_what_is_refused_is_so_before_a_decomposition(monkeypatch):
         ("training rows of split 0", {"cv": [(np.array([0]), np.arange(1, 400))]}),
     ):
         with pytest.raises(ValueError, match=message):
-            RankRLSCV(kernel="rbf").set_params(**named).fit(X, y)
+            RankRLSCV(feature_map=Kernel("rbf")).set_params(**named).fit(X, y)
     with pytest.raises(ValueError, match="leave-query-out needs two queries with pairs"):
-        RankRLSCV(kernel="rbf").fit(X, y, qid=np.r_[np.zeros(399), 1])
+        RankRLSCV(feature_map=Kernel("rbf")).fit(X, y, qid=np.r_[np.zeros(399), 1])
     monkeypatch.setattr(matrix, "matrix_of", fail)
     for named in ({"cv": "foo"}, {"scoring": "foo"}, {"cv": [(np.arange(3), np.array([400]))]}):
         with pytest.raises(ValueError, match=r"cv|foo"):
-            RankRLSCV(kernel=fail).set_params(**named).fit(X, y)
+            RankRLSCV(feature_map=Kernel(fail)).set_params(**named).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
@@ -596,7 +599,10 @@ def test_queries_held_out_of_pairs_of_all_rows():
     query = rng.permutation(np.arange(30) % 6)
     v = rng.choice([0.0, 1.0, 2.0], 30)
     model = RankRLSCV(
-        [10.0, 0.1], kernel="rbf", pairs=Pairs(scope="global"), scoring="pairwise_squared_error"
+        [10.0, 0.1],
+        feature_map=Kernel("rbf"),
+        pairs=Pairs(scope="global"),
+        scoring="pairwise_squared_error",
     )
     scores = model.fit(X, y, sample_weight=v, qid=query).scores_
     rows = np.arange(30)
@@ -640,21 +646,20 @@ def test_gamma_is_chosen_as_by_searches_of_each(machine, cv):
     if cv == "validation":
         cv, rows["validation"] = None, (X[::2], y[::2], qid[::2])
     named = {
-        "kernel": "rbf",
         "pairs": ["with_ties", None] if machine is RankRLSCV else "without_ties",
     }
     named |= {"cv": cv}
     if cv == "leave-pair-out":
         named["pairs"] = "with_ties"
-    searches = [machine(**named, gamma=gamma).fit(X, y, **rows) for gamma in GAMMAS]
-    model = machine(**named, gamma=np.array(GAMMAS)).fit(X, y, **rows)
+    kernels = [Kernel("rbf", gamma=gamma) for gamma in GAMMAS]
+    searches = [machine(**named, feature_map=one).fit(X, y, **rows) for one in kernels]
+    model = machine(**named, feature_map=kernels).fit(X, y, **rows)
     scores = [search.cv_results_["mean_test_score"] for search in searches]
     np.testing.assert_array_equal(model.cv_results_["mean_test_score"], np.concatenate(scores))
-    np.testing.assert_array_equal(
-        model.cv_results_["param_gamma"], np.repeat(GAMMAS, [len(s) for s in scores])
-    )
+    tried = [one.gamma for one in model.cv_results_["param_feature_map"]]
+    assert tried == np.repeat(GAMMAS, [len(s) for s in scores]).tolist()
     best = searches[int(np.argmax([np.nanmax(s) for s in scores]))]
-    assert model.gamma_ == best.gamma == best.gamma_ == model.feature_map_.gamma_
+    assert model.feature_map_.gamma_ == best.feature_map.gamma
     assert model.best_score_ == best.best_score_
     np.testing.assert_array_equal(model.predict(X), best.predict(X))
 
@@ -662,21 +667,22 @@ def test_gamma_is_chosen_as_by_searches_of_each(machine, cv):
 def test_gamma_that_was_chosen_is_saved(tmp_path):
     X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
     for machine in (RankRLSCV, PairwiseELMCV):
-        model = machine(kernel="laplacian", gamma=[None, 0.1]).fit(X, y, qid=qid)
-        assert model.gamma_ in (1 / 3, 0.1)
+        maps = [Kernel("laplacian"), Kernel("laplacian", gamma=0.1)]
+        model = machine(feature_map=maps).fit(X, y, qid=qid)
+        assert model.feature_map_.gamma_ in (1 / 3, 0.1)
         model.save(tmp_path / "model")
         loaded = load_model(tmp_path / "model")
-        assert loaded.gamma == model.gamma_
+        assert loaded.feature_map_.gamma_ == model.feature_map_.gamma_
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert RankRLSCV().fit(X, y, qid=qid).gamma_ is None
-    assert RankRLSCV(kernel="tanimoto").fit(X, y, qid=qid).gamma_ is None
 
 
 def test_folds_are_those_of_every_gamma():
     X, y, qid = make_ranking(12, (4, 9), 3, random_state=1)
     splits = list(QueryKFold(3).split(X, qid=qid))
     for cv in ((split for split in splits), GroupShuffleSplit(3)):
-        model = RankRLSCV(kernel="rbf", gamma=[0.1, 0.1], cv=cv).fit(X, y, qid=qid)
+        model = RankRLSCV(feature_map=[Kernel("rbf", gamma=g) for g in [0.1, 0.1]], cv=cv).fit(
+            X, y, qid=qid
+        )
         first, second = model.cv_results_["mean_test_score"].reshape(2, -1)
         np.testing.assert_array_equal(first, second)
 
@@ -688,7 +694,7 @@ def test_a_singular_system_of_any_scale(size):
     X, qid = rng.normal(size=(60, 5)), np.arange(60) // 6
     y = X[:, 0] + rng.normal(size=60)
     K = size * (X @ X.T)
-    scores = K @ RankRLS(0.0, kernel="precomputed").fit(K, y, qid=qid).coef_
+    scores = K @ RankRLS(0.0, feature_map=Kernel("precomputed")).fit(K, y, qid=qid).coef_
     np.testing.assert_allclose(scores, X @ RankRLS(0.0).fit(X, y, qid=qid).coef_, atol=1e-9)
 
 

@@ -65,7 +65,7 @@ UNITS = {
 @every(kind=["columns", "rbf"], v=[np.ones(36), V])
 def test_queries_that_are_held_out(pairs, units, kind, v):
     unit_of, told = UNITS[units]
-    kernel = {} if kind == "columns" else {"kernel": "rbf", "gamma": 0.1}
+    kernel = {} if kind == "columns" else {"feature_map": pg.Kernel("rbf", gamma=0.1)}
     search = pg.RankRLSCV([ALPHA], pairs=pairs, cv=told.get("cv"), **kernel)
     search.fit(X, Y, qid=QID, groups=told.get("groups"), sample_weight=v)
     for unit in np.unique(unit_of):
@@ -76,7 +76,7 @@ def test_queries_that_are_held_out(pairs, units, kind, v):
 
 @pytest.mark.parametrize(("kind", "v"), [("columns", V), ("rbf", np.ones(36))])
 def test_rows_and_pairs_that_are_held_out(kind, v):
-    kernel = {} if kind == "columns" else {"kernel": "rbf", "gamma": 0.1}
+    kernel = {} if kind == "columns" else {"feature_map": pg.Kernel("rbf", gamma=0.1)}
     rows = pg.RankRLSCV([ALPHA], **kernel).fit(X, Y, sample_weight=v)
     pairs = pg.RankRLSCV([ALPHA], cv="leave-pair-out", **kernel).fit(X, Y, sample_weight=v)
     right, weights = 0.0, 0.0

@@ -125,8 +125,12 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
     [
         (pg.RankRLS(), False, "RankSVM"),
         (pg.RankRLS(scale=True), True, "fewer features"),
-        (pg.RankRLS(kernel="rbf"), True, "Nystroem"),
-        (pg.RankRLS(kernel="rbf", pairs=pg.Pairs(scope="global")), True, "Nystroem"),
+        (pg.RankRLS(feature_map=pg.Kernel("rbf")), True, "Nystroem"),
+        (
+            pg.RankRLS(feature_map=pg.Kernel("rbf"), pairs=pg.Pairs(scope="global")),
+            True,
+            "Nystroem",
+        ),
         (pg.RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
         (pg.RankRLS(constraint=pg.Positive()), False, "fewer columns"),
         (pg.RankSVM(), False, "fewer features"),

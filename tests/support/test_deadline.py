@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import RankRLSCV, _core, kernel_matrix, make_ranking
+from pairgram import Kernel, RankRLSCV, _core, kernel_matrix, make_ranking
 from parts.support import deadline as deadline_of_thread, on_threads, until
 
 
@@ -73,4 +73,4 @@ def test_what_python_computes_keeps_to_it_too(set_limits):
             on_threads([n_threads], lambda: kernel_matrix(X, kernel="minmax"))
     X, y, _ = make_ranking(1, 40, 3, random_state=0)
     with until(0.0), pytest.raises(TimeoutError):  # eigenvectors, and rows that are held out
-        RankRLSCV(kernel="rbf").fit(X, y)
+        RankRLSCV(feature_map=Kernel("rbf")).fit(X, y)

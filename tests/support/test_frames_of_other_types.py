@@ -8,6 +8,7 @@ import pytest
 
 from axes import every
 from pairgram import (
+    Kernel,
     Pairgram,
     RandomNodes,
     RankRLS,
@@ -47,7 +48,9 @@ ROADS = {
     "statistics": lambda frame: Pairgram.from_rows(frame, Y, qid=QID).G,
     "map": lambda frame: RandomNodes(3, random_state=0).fit(frame).transform(frame),
     "inputs": lambda frame: RankRLS(inputs="maxabs").fit(frame, Y, qid=QID).coef_,
-    "kernel": lambda frame: RankRLS(kernel="rbf").fit(frame, Y, qid=QID).predict(frame),
+    "kernel": lambda frame: (
+        RankRLS(feature_map=Kernel("rbf")).fit(frame, Y, qid=QID).predict(frame)
+    ),
     "batch": lambda frame: fit_many(RankRLS(), [(frame, Y, QID)]).coef_,
     "table": lambda frame: RankRLS().fit(table_of(frame)).coef_,
     "scores": lambda frame: RankRLS().fit(PLAIN, Y, qid=QID).score(table_of(frame)),

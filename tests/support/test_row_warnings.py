@@ -17,9 +17,9 @@ X, Y, QID = pg.make_ranking(30, 10, 6, random_state=0)
 WIDE = X * [1, 1, 1, 1, 1e5, 1]
 NODES = {"n_nodes": 3, "random_state": 0}
 SEES = {
-    "rbf": pg.RankRLS(kernel="rbf"),
-    "laplacian": pg.RankRLS(kernel="laplacian"),
-    "polynomial": pg.RankRLS(kernel="polynomial", degree=2),
+    "rbf": pg.RankRLS(feature_map=pg.Kernel("rbf")),
+    "laplacian": pg.RankRLS(feature_map=pg.Kernel("laplacian")),
+    "polynomial": pg.RankRLS(feature_map=pg.Kernel("polynomial", degree=2)),
     "fourier": pg.RankRLS(feature_map=pg.RandomFourier(3, random_state=0)),
     "nystroem": pg.RankSVM(feature_map=pg.Nystroem(n_components=3, random_state=0)),
     "search": pg.RankSVMCV([1.0], feature_map=pg.Nystroem(n_components=3, random_state=0), cv=2),
@@ -30,10 +30,10 @@ SEES = {
 }
 BLIND = {
     "linear": pg.RankRLS(),
-    "linear kernel": pg.RankRLS(kernel="linear"),
+    "linear kernel": pg.RankRLS(feature_map=pg.Kernel("linear")),
     "linear nodes": pg.PairwiseELM(**NODES),
     "elmrank": pg.ELMRank(activation="linear", **NODES),
-    "tanimoto": pg.RankRLS(kernel="tanimoto"),
+    "tanimoto": pg.RankRLS(feature_map=pg.Kernel("tanimoto")),
     "linear nystroem": pg.RankRLS(feature_map=pg.Nystroem("linear", n_components=3)),
 }
 
@@ -104,10 +104,12 @@ def test_packed_bits_are_noticed(kernel):
     for share in (0.02, 0.1, 0.4):
         bits = (rng.random((60, 512)) < share).astype(np.uint8)
         packed = np.packbits(bits, axis=1)
-        pg.RankRLS(kernel=kernel).fit(bits, np.arange(60.0))
+        pg.RankRLS(feature_map=pg.Kernel(kernel)).fit(bits, np.arange(60.0))
         for rows in (packed, packed.astype(float), sp.csr_array(packed), pd.DataFrame(packed)):
             for call in (
-                lambda rows=rows: pg.RankRLS(kernel=kernel).fit(rows, np.arange(60.0)),
+                lambda rows=rows: pg.RankRLS(feature_map=pg.Kernel(kernel)).fit(
+                    rows, np.arange(60.0)
+                ),
                 lambda rows=rows: pg.kernel_matrix(rows, kernel=kernel),
                 lambda rows=rows: pg.Nystroem(kernel, n_components=5, random_state=0).fit(rows),
             ):
@@ -117,7 +119,7 @@ def test_packed_bits_are_noticed(kernel):
     bits = bits - bits.mean(axis=0)
     for rows in (bits, (bits / bits.std(axis=0)).astype(np.float32), pd.DataFrame(bits)):
         with pytest.warns(UserWarning, match="looks like bits that were standardised or centred"):
-            pg.RankRLSCV(kernel=kernel, cv=3).fit(rows, np.arange(60.0))
+            pg.RankRLSCV(feature_map=pg.Kernel(kernel), cv=3).fit(rows, np.arange(60.0))
     pg.kernel_matrix(np.c_[bits, rng.normal(size=60)], kernel=kernel)
     bits[:, 0] = 0
     with pytest.warns(UserWarning, match=r"such as -0\.\d+ and 0\.\d+, but kernel"):

@@ -15,7 +15,7 @@ import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import forks
-from pairgram import Pairgram, RankRLS, RankRLSCV
+from pairgram import Kernel, Pairgram, RankRLS, RankRLSCV
 from parts.support import (
     cached_property,
     machine,
@@ -255,7 +255,7 @@ def test_an_eigendecomposition_takes_one_blas_thread(monkeypatch, kernel, n_thre
     X, y = rng.normal(size=(300, 290)), rng.normal(size=300)
     # A singular system has no Cholesky factor.
     with threadpool_limits(2, user_api="blas"), threads(n_threads):
-        RankRLS(0.0, kernel=kernel).fit(X, y, qid=np.arange(300) // 10)
+        RankRLS(0.0, feature_map=kernel and Kernel(kernel)).fit(X, y, qid=np.arange(300) // 10)
     assert seen == [{1}]
 
 

@@ -22,7 +22,17 @@ from sklearn.preprocessing import StandardScaler
 
 import pairgram
 from axes import every
-from pairgram import ELMRank, RankRLS, RankRLSCV, RankSVM, evaluate, get_metric, load_model, scan
+from pairgram import (
+    ELMRank,
+    Kernel,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    evaluate,
+    get_metric,
+    load_model,
+    scan,
+)
 from parts.rankers import scores as row_scores
 from table_sources import NAMES, ROWS, cut, cut_table, make_rows, write_parts
 
@@ -121,7 +131,7 @@ def test_every_model_with_predict_scores_a_table():
     "model",
     [
         ELMRank(n_nodes=5, n_estimators=2, random_state=0),
-        RankRLS(kernel="rbf", gamma=0.1),
+        RankRLS(feature_map=Kernel("rbf", gamma=0.1)),
         RankSVM(),
     ],
     ids=lambda model: type(model).__name__,

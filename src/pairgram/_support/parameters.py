@@ -303,7 +303,7 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         "memory and rows^3 time, except with rank-.... [default: none; rbf for rank-...]",
         stored=optional(choice(*words(KernelName))),
     ),
-    "KernelMap.kernel": Parameter(stored=choice(*words(KernelName))),
+    "Kernel.kernel": Parameter(stored=choice(*words(KernelName))),
     "Nystroem.kernel": Parameter(stored=NAMED_KERNEL),
     "RandomFourier.kernel": Parameter(FOURIER_KERNEL),
     "Cross.left": Parameter(stored=_COLUMNS),

@@ -18,6 +18,7 @@ from pairgram._support.machine import require, single_threaded_blas
 from pairgram.certainty.posterior import Posterior
 from pairgram.data.dataset import RankingData, RowInfo, apply_half_laplacian
 from pairgram.data.pairs import Pairs
+from pairgram.features.base import is_kernel
 from pairgram.features.inputs import after_inputs, prepared_as
 from pairgram.features.kernel_map import with_support, with_support_of
 from pairgram.features.kernels import is_precomputed
@@ -105,13 +106,14 @@ def posterior(
     check_is_fitted(model)
     model = copy(model)  # which may be fitted again
     told = model._parameters_to_save()  # with what a search has chosen
-    told |= {"inputs": None, "feature_map": None, "pairs": Pairs(**told["pairs"])}
+    kernel = model.feature_map_ if is_kernel(model.feature_map_) else None
+    told |= {"inputs": None, "feature_map": kernel, "pairs": Pairs(**told["pairs"])}
     spec, alpha = RankRLS(**told)._spec(), float(told["alpha"])
     if spec.constraint is not None:
         raise ValueError(
             "a posterior needs a model without a constraint, under which weights are not Gaussian"
         )
-    if is_precomputed(told["kernel"]):
+    if is_precomputed(getattr(model.feature_map_, "kernel", None)):
         raise ValueError(
             "a posterior needs a kernel by its name, got kernel='precomputed', which does not tell "
             "the kernel of two rows that are scored"
@@ -157,7 +159,7 @@ def _of_rows(
     model: RankRLS | RankRLSCV, rows: GivenArrays, spec: RidgeSpec, alpha: float
 ) -> Posterior:
     """Return the posterior of a model of rows in memory."""
-    (settings,), (scale,), kernel = spec.settings, spec.scales, spec.rows.kernel is not None
+    (settings,), (scale,), kernel = spec.settings, spec.scales, is_kernel(spec.rows.feature_map)
     _refuse(settings, alpha)
     own = replace(rows.data, applied=model.inputs_, feature_map=model.feature_map_)
     given = own = prepared_as(rows.data, own)

@@ -68,7 +68,8 @@ def _check_file(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     require(not np.tril(arrays["root"], -1).any(), "root must be upper triangular")
     whole = "shares" not in arrays or ("mean" in arrays and settings["unseen"] > 0)
     require(whole, "shares needs mean and unseen > 0")
-    has_kernel = settings["model"]["settings"].get("kernel") not in (None, "linear")
+    of_map = settings["model"]["settings"]["feature_map"] or {}
+    has_kernel = of_map.get("kind") == "Kernel"
     require(has_kernel == ("shares" in arrays), "shares must be there with a kernel alone")
 
 

@@ -92,9 +92,9 @@ def propose(
 
     Examples
     --------
-    >>> from pairgram import RankRLS, make_ranking, posterior, propose
+    >>> from pairgram import Kernel, RankRLS, make_ranking, posterior, propose
     >>> X, y, _ = make_ranking(2, 100, random_state=0)
-    >>> model = RankRLS(kernel="rbf").fit(X[:50], y[:50])
+    >>> model = RankRLS(feature_map=Kernel("rbf")).fit(X[:50], y[:50])
     >>> propose(posterior(model, X[:50], y[:50]), X[50:], 3).shape
     (3,)
     """

@@ -123,13 +123,19 @@ def _for_svm(given: Settings) -> Settings:
     return {**given, "pairs": given["pairs"][0]}
 
 
-def _on_maps(given: Settings, kind: str = "Nystroem") -> Settings:
+def _on_maps(given: Settings, kind: str = "Kernel", names: tuple[str, ...] = ()) -> Settings:
     """Return settings with feature maps, one for every gamma, in place of those of a kernel."""
-    of_map = {name: given[name] for name in _MAP if name in given}
+    if "kernel" not in given:
+        return given
+    of_map = {name: given[name] for name in ("kernel", "gamma", *names) if name in given}
+    others = {name: given[name] for name in given if name not in of_map}
     gammas = of_map.pop("gamma", [None])
     maps = [getattr(pairgram, kind)(gamma=gamma, **of_map) for gamma in gammas]
-    others = {name: given[name] for name in given if name not in _MAP}
-    return _for_svm(others) | {"feature_map": maps}
+    return others | {"feature_map": maps}
+
+
+def _for_svm_on(kind: str, given: Settings) -> Settings:
+    return _for_svm(_on_maps(given, kind, ("n_components", "random_state")))
 
 
 _NODES = {"Cs", "n_nodes", "activation", "random_state"}
@@ -161,24 +167,28 @@ MODELS: Mapping[str, Model] = {
         *("RankRLSCV", _RLS | {"pairs"}, _RLS_GRID),
         kernels=_KERNELS,
         defaults={"pairs": ["with_ties", "without_ties"]},
+        adapt=_on_maps,
     ),
     "rls": Model(
         "the same on rows (pointwise), without intercept",
         *("RankRLSCV", _RLS, _RLS_GRID),
         kernels=_KERNELS,
         defaults={"pairs": [None]},
+        adapt=_on_maps,
     ),
     "elm-pairwise": Model(
         "extreme learning machine on pairs: 1000 linear random nodes, or --kernel",
         *("PairwiseELMCV", _ELM | {"pairs"}, _ELM_GRID),
         kernels=_KERNELS,
         defaults={"pairs": ["with_ties"], "random_state": 0},
+        adapt=_on_maps,
     ),
     "elm-pointwise": Model(
         "the same on rows",
         *("PointwiseELMCV", _ELM, _ELM_GRID),
         kernels=_KERNELS,
         defaults={"random_state": 0},
+        adapt=_on_maps,
     ),
     "elmrank": Model(
         "two regularisers on 100 sigmoid nodes, pairs of all rows",
@@ -199,14 +209,14 @@ MODELS: Mapping[str, Model] = {
         *("RankSVMCV", _KERNEL_SVM, _KERNEL_SVM_GRID),
         kernels=_KERNELS,
         defaults=_OF_MAPS,
-        adapt=_on_maps,
+        adapt=partial(_for_svm_on, "Nystroem"),
     ),
     "rank-fourier": Model(
         "the same on 500 random Fourier features of a kernel",
         *("RankSVMCV", _KERNEL_SVM, _KERNEL_SVM_GRID),
         kernels=FOURIER_KERNEL.names,
         defaults=_OF_MAPS,
-        adapt=partial(_on_maps, kind="RandomFourier"),
+        adapt=partial(_for_svm_on, "RandomFourier"),
     ),
 }
 

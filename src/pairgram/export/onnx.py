@@ -25,7 +25,7 @@ from pairgram.features.formulas import (
     Value,
     leaves,
 )
-from pairgram.features.kernel_values import Kernel
+from pairgram.features.kernel_values import KernelFunction
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -504,7 +504,7 @@ class Graph:
         total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
         return self.add("Max", total, self.constant(0.0))
 
-    def _kernel(self, kernel: Kernel, rows: Vector, columns: str) -> str:
+    def _kernel(self, kernel: KernelFunction, rows: Vector, columns: str) -> str:
         gamma = kernel.gamma
         if kernel.name == "rbf":
             squares = self._distances(columns, rows)

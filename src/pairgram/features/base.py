@@ -232,6 +232,8 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     _scores_sparse = True
     # Whether `_fit_checked` takes only the number of features from the rows.
     _draws_only = False
+    # Whether a ridge is on the norm in the space of a kernel, and not on weights of the outputs.
+    _is_kernel = False
 
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return the type of the features, given the type of the rows."""
@@ -438,6 +440,11 @@ def is_known(feature_map: object) -> TypeGuard[FeatureMap]:
     return FeatureMap in type(feature_map).__bases__
 
 
+def is_kernel(feature_map: object) -> bool:
+    """Tell whether a feature map is a kernel, in whose space the ridge is."""
+    return is_known(feature_map) and feature_map._is_kernel
+
+
 def draws_only(feature_map: object) -> bool:
     """Tell whether fitting a map takes only the number of columns from the rows."""
     return is_known(feature_map) and feature_map._draws_only
@@ -573,7 +580,7 @@ def scores_in_blocks(features: Callable[[Any], Any], X: Matrix, coefs: Vector) -
 # The maps that model files can hold, by the names there.
 MAPS = {
     "Cross": "pairgram.features.cross",
-    "KernelMap": "pairgram.features.kernel_map",
+    "Kernel": "pairgram.features.kernel_map",
     "Nystroem": "pairgram.features.nystroem",
     "RandomFourier": "pairgram.features.random_fourier",
     "RandomNodes": "pairgram.features.random_nodes",

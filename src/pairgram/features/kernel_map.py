@@ -1,10 +1,10 @@
-"""`KernelMap`: features are the kernel values with every training row."""
+"""`Kernel`: a row is what it is in the space of a kernel, known by its values with other rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -33,10 +33,10 @@ from pairgram._support.schema import (
     Sizes,
     require,
 )
-from pairgram.features.base import FeatureMap, RowScorer, dense, finite_rows
+from pairgram.features.base import FeatureMap, RowScorer, dense, finite_rows, is_kernel
 from pairgram.features.formulas import Terms
 from pairgram.features.kernel_values import (
-    Kernel,
+    KernelFunction,
     check_symmetric,
     kernel_nodes,
     matrix_of,
@@ -98,18 +98,19 @@ def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> 
 
 
 @dataclass(eq=False, repr=False)
-class KernelMap(FeatureMap):
-    """Kernel values with every training row as features: ``x → (k(x, x_1), …, k(x, x_n))``.
+class Kernel(FeatureMap):
+    """A kernel: the model is linear in its space, and the ridge is on the norm there.
 
-    A linear model of these features is a kernel model. If this map is the `feature_map` of a
-    ranker, the ridge is on the weights of the features. For a ridge on the norm in the kernel's
-    space, give the ranker ``kernel=`` instead.
+    ``feature_map=Kernel("rbf")`` makes a kernel model of least squares. It has a dual coefficient
+    for every training row, and needs all rows in memory. As a transformer it makes the kernel
+    values with every training row: ``x → (k(x, x_1), …, k(x, x_n))``.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        As in `kernel_matrix`. With "precomputed", rows are given as their kernel values with the
-        training rows.
+        "linear" (the columns themselves), "rbf", "polynomial", "laplacian", "tanimoto", "minmax",
+        or a function ``kernel(X, Z)``; see `kernel_matrix`. With "precomputed", rows are given as
+        their kernel values with the training rows.
     gamma : float > 0 or None, default=None
         None stands for ``1 / n_features``.
     degree : int from 1 to 1,000, default=3
@@ -118,16 +119,24 @@ class KernelMap(FeatureMap):
     Attributes
     ----------
     support_rows_ : ndarray or csr_array of shape (n_rows, n_features), or None
-        A copy of the training rows, or None for "precomputed". A ranker with a `kernel` keeps only
-        rows whose coefficients are not 0. Rows of weight 0 and rows in no pair have coefficient 0.
+        A copy of the training rows, or None for "precomputed". A ranker keeps only rows
+        whose coefficients are not 0. Rows of weight 0 and rows in no pair have coefficient 0.
     support_ : ndarray of shape (n_rows,), int64
         The numbers of these rows among the rows given to `fit`.
     gamma_ : float
         The gamma that is used.
     n_features_in_ : int
+
+    Examples
+    --------
+    >>> from pairgram import Kernel, RankRLS, make_ranking
+    >>> X, y, qid = make_ranking(10, random_state=0)
+    >>> RankRLS(feature_map=Kernel("rbf", gamma=0.1)).fit(X, y, qid=qid).form_
+    'dual'
     """
 
     _is_compiled = False
+    _is_kernel = True
     _scores_sparse = False
 
     kernel: KernelLike = "rbf"
@@ -135,6 +144,16 @@ class KernelMap(FeatureMap):
     gamma: float | None = None
     degree: int = 3
     coef0: float = 1.0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags
+
+    def _function(self) -> KernelFunction:
+        """Return the kernel with its parameters, which are checked."""
+        return kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Keep the training rows, X of shape (n_rows, n_features).
@@ -144,7 +163,7 @@ class KernelMap(FeatureMap):
         ValueError
             If a parameter or X is not as described.
         """
-        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        kernel = self._function()
         rows = self._validated(X, reset=True)
         if is_precomputed(self.kernel):
             check_symmetric(rows, "X, with kernel='precomputed',")
@@ -154,7 +173,7 @@ class KernelMap(FeatureMap):
 
     def _set(
         self,
-        kernel: Kernel,
+        kernel: KernelFunction,
         rows: Matrix | None,
         shape: tuple[int, int],
         support: Rows | None = None,
@@ -259,7 +278,7 @@ class KernelMap(FeatureMap):
             settings["bits"] = not packed.keys() & {"map_rows", "map_data"}
         return arrays, settings
 
-    def _same(self, other: KernelMap) -> bool:
+    def _same(self, other: Kernel) -> bool:
         """Tell whether another fitted map makes the same features."""
         mine, theirs = self.support_rows_, other.support_rows_
         sparse = scipy.sparse.issparse(mine)
@@ -284,8 +303,14 @@ class KernelMap(FeatureMap):
         rows = _unpacked(arrays, shape)
         if rows is not None:
             rows = rows.astype(dtype, copy=False)
-        given = Kernel(settings["kernel"], self.gamma, self.degree, self.coef0)
+        given = KernelFunction(settings["kernel"], self.gamma, self.degree, self.coef0)
         return self._set(given, rows, shape, arrays["map_support"])
+
+
+def is_linear_kernel(feature_map: object) -> bool:
+    """Tell whether a feature map stands for the columns themselves."""
+    kernel = feature_map.kernel if is_kernel(feature_map) else None  # type: ignore[attr-defined]
+    return isinstance(kernel, str) and kernel == "linear"
 
 
 def is_made(feature_map: Transformer | None) -> bool:
@@ -293,44 +318,37 @@ def is_made(feature_map: Transformer | None) -> bool:
 
     This is not so for a precomputed kernel, nor for a callable, which may be slow.
     """
-    if not isinstance(feature_map, KernelMap):
+    if not isinstance(feature_map, Kernel):
         return False
     return not takes_rows_as_given(feature_map.kernel)
 
 
-def kernel_between(kernel_map: KernelMap, X: Matrix) -> AnyArray:
+def kernel_between(kernel_map: Kernel, X: Matrix) -> AnyArray:
     """Return the exactly symmetric kernel matrix of checked rows."""
     return matrix_of(kernel_map._kernel, X, None)
 
 
-def kernel_among(kernel_map: KernelMap, X: Matrix, Z: Matrix) -> AnyArray:
+def kernel_among(kernel_map: Kernel, X: Matrix, Z: Matrix) -> AnyArray:
     """Return the kernel values of checked rows with other ones, by one thread."""
     return matrix_of(kernel_map._kernel, X, Z, alone=True)
 
 
-def with_other_gamma(kernel_map: KernelMap, gamma: float | None) -> KernelMap:
-    """Return a fitted map with another gamma that shares the training rows."""
-    other = copy(kernel_map).set_params(gamma=gamma)
-    of_rows = kernel_map.support_rows_, kernel_map._shape, kernel_map.support_
-    return other._set(replace(kernel_map._given, gamma=gamma), *of_rows)
-
-
-def with_support(kernel_map: KernelMap, rows: Rows) -> KernelMap:
+def with_support(kernel_map: Kernel, rows: Rows) -> Kernel:
     """Return a fitted map with only some of the training rows; not for "precomputed"."""
     shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
     chosen = kernel_map.support_rows_[rows]
     return copy(kernel_map)._set(kernel_map._given, chosen, shape, support)
 
 
-def with_support_of(kernel_map: KernelMap, X: Matrix) -> KernelMap:
+def with_support_of(kernel_map: Kernel, X: Matrix) -> Kernel:
     """Return a fitted map with checked rows in place of the training rows; not copied."""
     return copy(kernel_map)._set(kernel_map._given, X, X.shape)
 
 
-def linear_kernel_map(X: Matrix) -> KernelMap:
+def linear_kernel_map(X: Matrix) -> Kernel:
     """Return the map of the linear kernel with checked rows, which are not copied."""
-    made = KernelMap("linear")
-    return made._set(Kernel("linear"), X, X.shape)
+    made = Kernel("linear")
+    return made._set(KernelFunction("linear"), X, X.shape)
 
 
 def _packed(rows: Matrix) -> dict[str, AnyArray]:

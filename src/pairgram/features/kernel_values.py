@@ -31,7 +31,7 @@ NYSTROEM = ", or approximate the kernel, by Nystroem as the feature_map of RankR
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelFunction:
     """A kernel with its parameters; see `kernel_matrix`.
 
     Attributes
@@ -58,7 +58,7 @@ class Kernel:
         """Whether k(x, x) = 1 for every row, so that no value is larger."""
         return self.name in AT_MOST_ONE
 
-    def complete(self, n_features: int) -> Kernel:
+    def complete(self, n_features: int) -> KernelFunction:
         """Return the kernel with a number for gamma."""
         return replace(self, gamma=1.0 / n_features if self.gamma is None else float(self.gamma))
 
@@ -121,7 +121,7 @@ class Tiles:
     If `steady` is True, values have the same bits wherever the rows stand.
     """
 
-    def __init__(self, kernel: Kernel, Z: Matrix, *, steady: bool) -> None:
+    def __init__(self, kernel: KernelFunction, Z: Matrix, *, steady: bool) -> None:
         self.kernel = kernel
         self.steady = steady
         # A shift changes no distances.
@@ -240,7 +240,7 @@ def _exp_of(values: Vector, factor: float) -> Vector:
 
 
 def matrix_of(
-    kernel: Kernel, X: Matrix, Z: Matrix | None, *, first: int = 0, alone: bool = False
+    kernel: KernelFunction, X: Matrix, Z: Matrix | None, *, first: int = 0, alone: bool = False
 ) -> AnyArray:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
@@ -334,7 +334,7 @@ LANDMARKS_OF_MEAN = 32
 
 
 def kernel_nodes(
-    kernel: Kernel, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
+    kernel: KernelFunction, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
 ) -> Any:
     """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
 
@@ -355,7 +355,7 @@ def kernel_nodes(
     return _core.NodeMap32.in_double(wide, centre, narrow, (centre @ tail).astype(np.float32))
 
 
-def kernel_values(kernel: Kernel, X: Matrix, landmarks: Vector) -> Vector:
+def kernel_values(kernel: KernelFunction, X: Matrix, landmarks: Vector) -> Vector:
     """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
 
     Raises
@@ -378,7 +378,7 @@ def kernel_values(kernel: Kernel, X: Matrix, landmarks: Vector) -> Vector:
     return out
 
 
-def diagonal(kernel: Kernel, X: Matrix) -> Vector:
+def diagonal(kernel: KernelFunction, X: Matrix) -> Vector:
     """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
     if kernel.at_most_one:
         return np.ones(X.shape[0])

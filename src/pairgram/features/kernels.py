@@ -20,7 +20,7 @@ from pairgram._support.parameters import (
 )
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram.features.formulas import Terms
-from pairgram.features.kernel_values import NYSTROEM, Kernel, check_symmetric, matrix_of
+from pairgram.features.kernel_values import NYSTROEM, KernelFunction, check_symmetric, matrix_of
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike
@@ -40,7 +40,7 @@ def takes_rows_as_given(kernel: object) -> bool:
 
 def kernel_of(
     kernel: KernelLike, gamma: float | None = None, degree: int = 3, coef0: float = 1.0
-) -> Kernel:
+) -> KernelFunction:
     """Return a kernel with its parameters; they are checked.
 
     What was right once is not checked again. That is remembered of names alone: a callable, and
@@ -54,14 +54,14 @@ def kernel_of(
     return _checked(kernel, gamma, degree, coef0)
 
 
-def _checked(kernel: KernelLike, gamma: float | None, degree: int, coef0: float) -> Kernel:
+def _checked(kernel: KernelLike, gamma: float | None, degree: int, coef0: float) -> KernelFunction:
     known = words(KernelName)
     if not (callable(kernel) or (isinstance(kernel, str) and kernel in known)):
         names = ", ".join(map(repr, known))
         size = isinstance(kernel, Integral)
         hint = f"; give a number of landmarks as n_components={kernel}" if size else ""
         raise ValueError(f"kernel must be one of {names}, or a callable; got {kernel!r}{hint}")
-    found = Kernel(kernel, gamma, degree, coef0)
+    found = KernelFunction(kernel, gamma, degree, coef0)
     check_parameters(found, "gamma", "degree", "coef0")
     return found
 
@@ -198,13 +198,13 @@ class KernelTerm:
 
     Attributes
     ----------
-    kernel : Kernel
+    kernel : KernelFunction
         With a number for gamma.
     rows : ndarray of shape (n_kernel_rows, n_columns)
     weights : ndarray of shape (n_kernel_rows,)
     """
 
-    kernel: Kernel
+    kernel: KernelFunction
     rows: Vector
     weights: Vector
 
@@ -217,7 +217,7 @@ class KernelTerm:
         return self.kernel.change(sizes)[:, None]
 
 
-def kernel_terms(kernel: Kernel, rows: Vector, weights: Vector) -> Terms:
+def kernel_terms(kernel: KernelFunction, rows: Vector, weights: Vector) -> Terms:
     """Return a kernel model with these rows as terms of a formula."""
     if callable(kernel.name):
         raise ValueError("kernel is a Python callable, which cannot be exported")

@@ -38,7 +38,7 @@ from pairgram.features.base import (
 from pairgram.features.formulas import Terms
 from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
-    Kernel,
+    KernelFunction,
     dense_blocks,
     diagonal,
     kernel_nodes,
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 
 def choose_landmarks(
-    how: str, kernel: Kernel, X: Matrix, n_landmarks: int, rng: Draws
+    how: str, kernel: KernelFunction, X: Matrix, n_landmarks: int, rng: Draws
 ) -> tuple[Vector, Rows | None]:
     """Return (landmarks (m, n_features), their row numbers in X or None).
 
     Parameters
     ----------
     how : Landmarks, or "all"
-    kernel : Kernel
+    kernel : KernelFunction
     X : ndarray or csr_array of shape (n_rows, n_features)
     n_landmarks : int ≤ n_rows
         The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
@@ -92,7 +92,7 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
         return np.ascontiguousarray(model.fit(X).cluster_centers_, dtype=np.float64)
 
 
-def _pivots(kernel: Kernel, X: Matrix, n_pivots: int, rng: Draws) -> Rows:
+def _pivots(kernel: KernelFunction, X: Matrix, n_pivots: int, rng: Draws) -> Rows:
     """Choose rows by randomly pivoted Cholesky.
 
     A row is drawn with a probability proportional to its residual, which is what the landmarks so
@@ -306,7 +306,7 @@ default="rbf"
         self._n_features_out = self.whitening_.shape[1]
         return self
 
-    def _set(self, kernel: Kernel) -> None:
+    def _set(self, kernel: KernelFunction) -> None:
         self._kernel, self.gamma_ = kernel, kernel.gamma
 
     @property
@@ -406,7 +406,7 @@ default="rbf"
 
     @classmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        kernel = Kernel(**settings.pop("fitted"))
+        kernel = KernelFunction(**settings.pop("fitted"))
         self = cls(**settings)
         self._set(kernel)
         self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]

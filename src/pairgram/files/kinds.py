@@ -78,7 +78,8 @@ def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
         sizes["features"] == n_columns,
         f"inputs of {n_inputs} columns make {n_columns}, but the features are {sizes['features']}",
     )
-    require(settings.get("kernel") != "precomputed", "a precomputed kernel must have no inputs")
+    of_map = settings.get("feature_map") or {}
+    require(of_map.get("kernel") != "precomputed", "a precomputed kernel must have no inputs")
     sizes["features"] = n_inputs
     if kind in LIST_KINDS:  # which have no arrays
         return
@@ -123,12 +124,12 @@ OF_CONSTRAINT = {
     "MaxNonzero?": stored("k"),
 }
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
-RIDGE_OR_KERNEL = {
-    **stored("kernel", *OF_KERNEL, "form"),
+OF_RIDGE = {
+    **stored("form"),
     "prior?": OF_PRIOR,
     "fitted": IN_A_FORM,
 }
-OF_MACHINE = {**RIDGE_OR_KERNEL, **stored(*OF_NODES, "bias_range", "C")}
+OF_MACHINE = {**OF_RIDGE, **stored("n_nodes", "activation", "random_state", "C")}
 
 
 def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
@@ -158,7 +159,7 @@ def _kind(settings: Record) -> Kind:
 MODELS: Mapping[str, Kind] = {
     "RankRLS": _kind(
         {
-            **RIDGE_OR_KERNEL,
+            **OF_RIDGE,
             **OF_PAIRS,
             **stored("alpha", "scale"),
             "constraint?": OF_CONSTRAINT,

@@ -29,6 +29,7 @@ from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant, refuse_score_without_ids
 from pairgram.features.base import describe_map
 from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
+from pairgram.features.kernels import is_precomputed
 from pairgram.features.pipelines import PipelineScorer, knows_text
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.validation import Validation
 
 # What searches choose, besides the inputs.
-CHOSEN = ("alpha", "C", "pairs", "scale", "gamma", "weight_range")
+CHOSEN = ("alpha", "C", "pairs", "scale", "weight_range")
 # Attributes of a fit that its check of the rows sets.
 OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 # What tools of scikit-learn hand on to `fit` and `score`.
@@ -107,7 +108,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         kinds = _listed(self.inputs)
-        precomputed = getattr(self, "kernel", None) == "precomputed"
+        precomputed = any(
+            is_precomputed(getattr(one, "kernel", None)) for one in _listed(self.feature_map)
+        )
         others = [kind for kind in kinds if kind not in (None, "maxabs")]
         fills = self.missing is not None
         tags.input_tags.allow_nan = fills or set(kinds) == {GAPS}
@@ -341,7 +344,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         try:
             return rows_to_score(self, X)
         except ValueError as error:
-            if getattr(self, "kernel", None) == "precomputed" and "is expecting" in str(error):
+            kernel = getattr(getattr(self, "feature_map_", None), "kernel", None)
+            if is_precomputed(kernel) and "is expecting" in str(error):
                 raise ValueError(
                     f"{str(error).rstrip('.')}: with kernel='precomputed', the kernels of "
                     f"every row with the {self.n_features_in_} training rows"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,31 +12,23 @@ from numpy.typing import ArrayLike
 from pairgram._support.arrays import check_alphas
 from pairgram._support.parameters import Form, InputsName, Missing, check_C
 from pairgram.data.pairs import Pairs, PairsLike
-from pairgram.features.kernels import KernelLike
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, BaseEstimator, Estimator, RandomState
+    from pairgram._support.types import CV, BaseEstimator, Estimator, RandomState, Transformer
     from pairgram.metrics.evaluation import Scoring
 
 # This is the grid of Zong and Huang, §5.2.
 CS = 2.0 ** np.arange(-30, 21, 2)
 
 
-def _nodes_of(model: BaseEstimator) -> RandomNodes | None:
-    """Return the unfitted nodes of a machine, or None if it has a kernel."""
-    if model.kernel is not None:
-        return None
-    return RandomNodes(
-        model.n_nodes,
-        model.activation,
-        weight_range=model.weight_range,
-        bias_range=model.bias_range,
-        random_state=model.random_state,
-    )
+def _map_of(model: BaseEstimator, given: Transformer | None) -> Transformer:
+    """Return the map that a machine is given, or else the nodes of its parameters."""
+    nodes = RandomNodes(model.n_nodes, model.activation, random_state=model.random_state)
+    return nodes if given is None else given
 
 
 def _pairwise(value: PairsLike) -> Pairs:
@@ -47,13 +39,15 @@ def _pairwise(value: PairsLike) -> Pairs:
 
 
 def _machine(model: BaseEstimator, settings: Pairs) -> RidgeSpec:
-    return ridge_spec(model, settings, 1 / check_C("C", model.C), _nodes_of(model))
+    return ridge_spec(model, settings, 1 / check_C("C", model.C), _map_of(model, model.feature_map))
 
 
 def _search(model: BaseEstimator, settings: Sequence[Pairs], told: tuple[str, ...]) -> RidgeSpec:
     given = CS if model.Cs is None else check_alphas(model.Cs, "Cs")
     Cs = np.array([check_C("Cs", C) for C in given.tolist()])
-    return search_spec(model, settings, 1 / Cs, [_nodes_of(model)], told, Cs=Cs)
+    maps = [_map_of(model, one) for one in as_list(model.feature_map, "feature_map")]
+    told += ("feature_map",) * isinstance(model.feature_map, (list, tuple))
+    return search_spec(model, settings, 1 / Cs, maps, told, Cs=Cs)
 
 
 @dataclass(eq=False, repr=False)
@@ -65,12 +59,7 @@ class _Machine(LinearRanker):
     pairs: PairsLike | None = field(default=None, init=False)
     n_nodes: int = 1000
     activation: Activations = "linear"
-    weight_range: tuple[float, float] = (-1.0, 1.0)
-    bias_range: tuple[float, float] = (0.0, 1.0)
-    kernel: KernelLike | None = None
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
+    feature_map: Transformer | None = None
     form: Form = "auto"
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
@@ -89,12 +78,7 @@ class _MachineSearch(LinearSearch):
     scoring: Scoring = None
     n_nodes: int = 1000
     activation: Activations = "linear"
-    weight_range: tuple[float, float] = (-1.0, 1.0)
-    bias_range: tuple[float, float] = (0.0, 1.0)
-    kernel: KernelLike | None = None
-    gamma: ArrayLike | Sequence[float | None] | None = None
-    degree: int = 3
-    coef0: float = 1.0
+    feature_map: Any | Sequence[Any] = None
     form: Form = "auto"
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
@@ -111,19 +95,13 @@ class PointwiseELM(_Machine):
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖β‖²``.
     n_nodes : int ≥ 1, default=1000
-        Number of nodes. It has no effect with a kernel.
+        Number of nodes. It has no effect with a `feature_map`.
     activation : str, callable, or sequence of these, default="linear"
         Activation of the nodes; see `RandomNodes`. Any number of linear nodes costs only as much as
         the inputs.
-    weight_range, bias_range : (float, float), default=(-1, 1) and (0, 1)
-        The ranges from which weights and biases of the nodes are drawn uniformly.
-    kernel : {"linear", "rbf", "polynomial", "laplacian", "tanimoto", "minmax", "precomputed"}, \
-callable or None, default=None
-        A kernel in place of nodes; see `kernel_matrix`. With "linear" the model is linear in the
-        inputs. With "precomputed", X holds the kernel values between the rows and the training
-        rows.
-    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Parameters of the kernel.
+    feature_map : transformer, Kernel or None, default=None
+        What takes the place of these nodes: ``RandomNodes(...)`` with other settings, or a
+        `Kernel`. With ``Kernel("linear")`` the model is linear in the inputs.
     form : {"auto", "primal", "dual"}, default="auto"
         "primal" solves a system with one unknown per node or input, "dual" one with one unknown per
         row. Both give the same scores. "auto" takes the smaller system. Kernels other than "linear"
@@ -141,11 +119,11 @@ callable or None, default=None
     Attributes
     ----------
     coef_ : ndarray of shape (n_coefficients,), float64
-        The output weights β of the nodes, the weights of the inputs (``kernel="linear"``), or the
+        The output weights β of the nodes, the weights of the inputs (``Kernel("linear")``), or the
         dual coefficients of the support rows.
     inputs_ : object or None
         As in `RankRLS`.
-    feature_map_ : RandomNodes, map to kernel values, or None
+    feature_map_ : RandomNodes, Kernel, or None
         The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``,
         with ``inputs_.transform(X)`` in place of X if there are `inputs`.
     form_ : {"primal", "dual"}
@@ -196,8 +174,7 @@ class PairwiseELM(_Machine):
         Weight of the errors relative to ``‖β‖²``.
     pairs : Pairs, str or callable, default="with_ties"
         What is compared, as in `RankRLS`, but not None. The paper takes those with ties.
-    n_nodes, activation, weight_range, bias_range, kernel, gamma, degree, coef0, form, \
-random_state, prior, inputs, missing :
+    n_nodes, activation, feature_map, form, random_state, prior, inputs, missing :
         As in `PointwiseELM`.
 
     Attributes
@@ -250,19 +227,15 @@ class PointwiseELMCV(_MachineSearch):
     cv, scoring :
         As in `RankRLSCV`. By default every query is held out in turn, or every row of a single
         query, and the scores are exact.
-    gamma : float > 0 or None, or a list of such to choose from, default=None
-        Parameter of the kernel. None stands for ``1 / n_features``.
+    feature_map : as in `PointwiseELM`, or a list of such to choose from, default=None
     inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-    n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-prior, missing :
+    n_nodes, activation, form, random_state, prior, missing :
         As in `PointwiseELM`.
 
     Attributes
     ----------
     C_ : float
         The chosen C. If several are equally good, it is the smallest.
-    gamma_ : float or None
-        The chosen gamma; None unless the kernel has a gamma.
     best_score_ : float
         Mean held-out score of the chosen settings. If `scoring` is a loss, such as
         "pairwise_squared_error", this is the loss itself.
@@ -276,8 +249,7 @@ prior, missing :
         Coefficients along `Cs_`.
     cv_results_ : dict
         A row for every combination, in the columns that `RankRLSCV` names, with ``param_C`` in
-        place of alpha, and with ``param_gamma`` if the kernel has a gamma and
-        ``param_inputs`` if `inputs` is not None.
+        place of alpha, and with ``param_inputs`` if `inputs` is not None.
     scoring_ : Metric
         The metric that judged the held-out scores.
     held_out_, per_query_ :
@@ -318,15 +290,14 @@ class PairwiseELMCV(_MachineSearch):
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
     gamma, inputs : as in `PointwiseELMCV`
-    n_nodes, activation, weight_range, bias_range, kernel, degree, coef0, form, random_state, \
-prior, missing :
+    n_nodes, activation, form, random_state, prior, missing :
         As in `PointwiseELM`.
 
     Attributes
     ----------
     pairs_ : Pairs, str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
-    C_, gamma_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
+    C_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
 held_out_, per_query_, inputs_, feature_map_, form_, fill_values_, n_features_in_, \
 feature_names_in_, uses_qid_, prior_ :
         As in `PointwiseELMCV`.

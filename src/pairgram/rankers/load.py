@@ -270,7 +270,7 @@ def restore_model(
     for name, named in settings.pop("constraint", {}).items():
         settings["constraint"] = getattr(constraints, name)(**named)
     estimator = ranker_called(kind)
-    if "feature_map" in estimator._get_param_names() and settings.get("kernel") is None:
+    if "feature_map" in estimator._get_param_names():
         settings["feature_map"] = feature_map
     model = estimator(**settings)
     model.coef_, model.feature_map_ = arrays["coef_"], feature_map

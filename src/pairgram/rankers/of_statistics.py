@@ -94,7 +94,7 @@ def of_days(
         pairs=settings.short,
         scale=scale,
     )
-    model.pairs_, model.scale_, model.gamma_ = settings.short, scale, None
+    model.pairs_, model.scale_ = settings.short, scale
     chosen = _choose(model, judged, listed, given)
     _tell_of_sums(model, chosen.total)
     chosen.total.warn_of_narrow_columns(scale)

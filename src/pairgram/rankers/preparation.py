@@ -29,7 +29,7 @@ from pairgram._support.row_warnings import (
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, warn_of_missing_queries
-from pairgram.features.base import Sides, draws_only, is_known, sides_of
+from pairgram.features.base import Sides, draws_only, is_kernel, is_known, sides_of
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import (
     GAPS,
@@ -44,7 +44,7 @@ from pairgram.features.inputs import (
     require_zeros,
     whole_map,
 )
-from pairgram.features.kernels import KernelLike, is_precomputed, takes_rows_as_given
+from pairgram.features.kernels import is_precomputed, takes_rows_as_given
 from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import (
     EVIDENCE,
@@ -84,9 +84,7 @@ class Preparation:
     kinds : tuple of str or None
         The kinds of inputs to choose from.
     feature_map : unfitted transformer or None
-        A clone of it is fitted to what the inputs make. For a kernel it is the `KernelMap`.
-    kernel : str, callable or None
-        The kernel, if the model has one other than "linear", and so dual coefficients only.
+        A clone of it is fitted to what the inputs make.
     takes_path : bool
         Whether a kernel's problem is decomposed, which takes more memory than one solution.
     prior : array-like, fitted model or None
@@ -102,7 +100,6 @@ class Preparation:
 
     kinds: tuple[str | None, ...] = (None,)
     feature_map: Any = None
-    kernel: KernelLike | None = None
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
@@ -121,7 +118,7 @@ class Preparation:
         if self.missing is None:
             return
         check("missing", self.missing)
-        if is_precomputed(self.kernel):
+        if any(is_precomputed(getattr(one, "kernel", None)) for one in self.maps):
             raise ArgumentError(
                 "missing", "must be None with {kernel='precomputed'}, whose X are kernel values"
             )
@@ -147,7 +144,7 @@ class Preparation:
     @property
     def takes_sets(self) -> bool:
         """Whether compiled code takes sets of the rows, of which the feature map reads none."""
-        plain = self.kernel is None and self.missing is None and self.kinds == (None,)
+        plain = self.missing is None and self.kinds == (None,)
         return plain and self.is_one and (self.feature_map is None or draws_only(self.feature_map))
 
     def of_sets(
@@ -231,12 +228,11 @@ class Preparation:
 
     def refuse_inputs(self, kind: str | None) -> None:
         """Raise a ValueError if the kernel takes X as it is."""
-        for kernel in (self.kernel, getattr(self.feature_map, "kernel", None)):
-            if takes_rows_as_given(kernel):
-                raise ValueError(
-                    f"inputs must be None with kernel={kernel!r}, which takes X as it is: got "
-                    f"{kind!r}"
-                )
+        kernel = getattr(self.feature_map, "kernel", None)
+        if takes_rows_as_given(kernel):
+            raise ValueError(
+                f"inputs must be None with kernel={kernel!r}, which takes X as it is: got {kind!r}"
+            )
 
     def with_map(self, data: RankingData, inputs: FittedInputs | None = None) -> RankingData:
         """Return the data with a clone of the map that is fitted to what `inputs` make.
@@ -250,10 +246,10 @@ class Preparation:
             If a kernel's problem does not fit in memory. The rows are not copied then.
         """
         feature_map = self.feature_map
-        known = is_known(feature_map)
-        if self.kernel is not None:
+        known, of_kernel = is_known(feature_map), is_kernel(feature_map)
+        if of_kernel:
             self._require_memory(data)
-        first = self.kernel is not None or scipy.sparse.issparse(data.X)
+        first = of_kernel or scipy.sparse.issparse(data.X)
         if inputs is not None and (
             first or inputs.reads_lists or not (feature_map is None or known)
         ):
@@ -288,8 +284,7 @@ class Preparation:
             warn_of_unused_inputs(inputs.kind)
 
     def _require_memory(self, data: RankingData) -> None:
-        assert self.kernel is not None
-        X, precomputed = data.X, is_precomputed(self.kernel)
+        X, precomputed = data.X, is_precomputed(self.feature_map.kernel)
         size = X.data.nbytes + X.indices.nbytes if scipy.sparse.issparse(X) else X.nbytes
         require_memory(
             len(data.y),
@@ -342,7 +337,7 @@ class Search(NamedTuple):
     cv : None, int, splitter, iterable of splits or "leave-pair-out"
     scoring : str, Metric, scorer, Criterion or None
     told : tuple of str
-        The settings besides the ridge that are told: some of "pairs", "target", "scale", "gamma"
+        The settings besides the ridge that are told: some of "pairs", "scale"
         and "inputs".
     Cs : ndarray of shape (n_alphas,), or None
         What is told in place of the ridges: ``1 / alphas``.
@@ -519,7 +514,7 @@ class GivenArrays:
             whole = filled(self.data.X, self.fill)
             self.data = replace(self.data, X=whole)
         self._is_scored = not preparation.is_one or (
-            preparation.kernel is None and preparation.no_columns != ""
+            preparation.no_columns != "" and not is_kernel(preparation.feature_map)
         )
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)

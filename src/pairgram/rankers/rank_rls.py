@@ -18,7 +18,6 @@ from pairgram._support.parameters import (
     check_parameters,
 )
 from pairgram.data.pairs import Pairs, PairsLike
-from pairgram.features.kernels import KernelLike
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.of_statistics import of_days, of_statistics
@@ -50,19 +49,13 @@ class RankRLS(LinearRanker):
     scale : bool, default=False
         If True, features are scaled so that ``(XᵀLX)_jj = 1`` before the ridge is applied. `coef_`
         still belongs to X as it was given. `inputs`, in contrast, change X itself.
-    feature_map : transformer or None, default=None
-        `RandomNodes`, `RandomFourier`, `Nystroem`, or any other transformer of arrays. A clone of
-        it is fitted to X and y, and the model is linear in the features that it makes. The features
-        of all rows are never stored at once. Maps of this package are applied while the Gram matrix
+    feature_map : transformer, Kernel or None, default=None
+        `RandomNodes`, `RandomFourier`, `Nystroem`, or any other transformer of arrays; or a
+        `Kernel`, in whose space the ridge is then. A clone of it is fitted to X and y, and the
+        model is linear in the features that it makes. The features of all rows are never stored at
+        once. Maps of this package are applied while the Gram matrix
         is summed. Other maps are called for one block of whole queries at a time, and a few times
         for every row (more often with ``scope="global"`` and for every setting that is tried).
-    kernel : str, callable or None, default=None
-        A kernel in place of a feature map: "linear" (the inputs themselves), "rbf", "polynomial",
-        "laplacian", "tanimoto", "minmax", or a function ``kernel(X, Z)``; see `kernel_matrix`. With
-        "precomputed", X holds the kernel values between the rows and the training rows. The ridge
-        is on the norm in the kernel's space.
-    gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
-        Parameters of the kernel.
     form : {"auto", "primal", "dual"}, default="auto"
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
@@ -226,10 +219,6 @@ class RankRLS(LinearRanker):
     pairs: PairsLike = "with_ties"
     scale: bool = False
     feature_map: Transformer | None = None
-    kernel: KernelLike | None = None
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
     form: Form = "auto"
     constraint: Constraint | None = None
     prior: Estimator | ArrayLike | None = None
@@ -306,12 +295,9 @@ class RankRLSCV(LinearSearch):
     pairs, scale : a value as in `RankRLS`, or a list of values to choose from
         The pairs of a list must have the same scope and weighting.
         If `scale` contains True, every combination is solved in the primal form.
-    gamma : float > 0 or None, or a list of such to choose from, default=None
-        Every gamma needs a kernel matrix and a decomposition of its own. None stands for
-        ``1 / n_features``. Parts of a kernel without a gamma of their own share the chosen one.
     feature_map : as in `RankRLS`, or a list of such to choose from
         The list may contain None. Each has a Gram matrix and a decomposition of its own.
-    kernel, degree, coef0, form : as in `RankRLS`
+    form : as in `RankRLS`
     constraint : as in `RankRLS`
         Every split is then solved anew, and None as `cv` stands for five folds of queries.
     cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
@@ -379,9 +365,8 @@ class RankRLSCV(LinearSearch):
     inputs_, feature_map_ :
         The inputs and the feature map that were chosen, as in `RankRLS`. ``inputs_.kind`` has the
         name of the inputs, such as "standard".
-    alpha_, pairs_, scale_, gamma_ :
-        The chosen settings. `gamma_` is None unless the kernel has a gamma, and for a kernel of
-        parts if None was chosen.
+    alpha_, pairs_, scale_ :
+        The chosen settings.
     best_score_ : float
         Mean held-out score of the chosen settings. If `scoring` is a loss, such as
         "pairwise_squared_error", this is the loss itself.
@@ -398,7 +383,7 @@ class RankRLSCV(LinearSearch):
     cv_results_ : dict
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
-        ``param_scale``, ``param_gamma`` (if the kernel has a gamma), ``param_inputs`` (if `inputs`
+        ``param_scale``, ``param_inputs`` (if `inputs`
         is not None), ``param_feature_map`` (if there is a list of them), ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
         The mean is over all held-out queries. The standard deviation is over splits, or over
@@ -534,10 +519,6 @@ class RankRLSCV(LinearSearch):
     pairs: PairsLike | Sequence[PairsLike] = "with_ties"
     scale: bool | Sequence[bool] = False
     feature_map: Any | Sequence[Any] = None
-    kernel: KernelLike | None = None
-    gamma: ArrayLike | Sequence[float | None] | None = None
-    degree: int = 3
-    coef0: float = 1.0
     form: Form = "auto"
     cv: CV = None
     scoring: Scoring = None

@@ -15,7 +15,7 @@ import scipy.sparse
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Vector, verbatim
-from pairgram._support.parameters import KERNEL_PARAMETERS, Form
+from pairgram._support.parameters import Form
 from pairgram._support.row_warnings import (
     warn_of_equal_labels,
     warn_of_narrow_columns,
@@ -23,9 +23,9 @@ from pairgram._support.row_warnings import (
 from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, no_pairs
+from pairgram.features.base import is_kernel
 from pairgram.features.inputs import parts_of, whole_parts
-from pairgram.features.kernel_map import KernelMap, with_other_gamma, with_support
-from pairgram.features.kernels import KernelLike, kernel_of
+from pairgram.features.kernel_map import is_linear_kernel, with_support
 from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.comparison_judge import (
@@ -186,12 +186,10 @@ class RidgeSpec(LeastSquares):
     Attributes
     ----------
     rows : Preparation
-        The inputs to choose from, the feature map or kernel, and the prior.
+        The inputs and feature maps to choose from, and the prior.
     alphas : ndarray of shape (n_alphas,), or None
         The ridges. None stands for a grid that depends on the data.
     scales : tuple of bool
-    gammas : tuple of float or None
-        The candidate gammas of a kernel, of which `rows` has the first.
     form : {"auto", "primal", "dual"}
     constraint : Constraint or None
         What the weights must be like.
@@ -199,7 +197,6 @@ class RidgeSpec(LeastSquares):
 
     alphas: Vector | None
     scales: tuple[bool, ...] = (False,)
-    gammas: tuple[float | None, ...] = (None,)
     form: Form = "auto"
     constraint: Constraint | None = None
 
@@ -213,7 +210,7 @@ class RidgeSpec(LeastSquares):
     def takes_sets(self) -> bool:
         """Whether compiled code can solve sets of rows, of which the feature map reads none."""
         free = self.constraint is None and self.form == "auto"
-        one = len(self.settings) == len(self.gammas) == 1 and self.scales == (False,)
+        one = len(self.settings) == 1 and self.scales == (False,)
         return self.rows.takes_sets and free and one and self._holds_out
 
     @property
@@ -335,7 +332,7 @@ class RidgeSpec(LeastSquares):
         self, data: RankingData, sums: ColumnSums | None, alpha: float = np.inf
     ) -> None:
         """Warn if narrow columns are lost: by a decomposition, or by a ridge far above them."""
-        known = self.rows.kernel is None and parts_of(data.feature_map)[1] is None
+        known = parts_of(data.feature_map)[1] is None
         if not known:
             return
         squares = column_squares(data, self.settings[0]) if sums is None else sums.squares
@@ -375,7 +372,7 @@ class RidgeSpec(LeastSquares):
         return Coordinates.choose(
             data,
             self.settings,
-            kernel=self.rows.kernel is not None,
+            kernel=is_kernel(data.feature_map),
             form=self.form,
             scale=scale,
             work=self._work(data, validates),
@@ -412,7 +409,7 @@ class RidgeSpec(LeastSquares):
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             kept["_column_sums"] = None  # they were those of the difference alone
-        if self.rows.kernel is not None and feature_map.support_rows_ is not None:
+        if is_kernel(feature_map) and feature_map.support_rows_ is not None:
             used = np.any(
                 [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()],
                 axis=0,
@@ -435,10 +432,10 @@ class RidgeSpec(LeastSquares):
         iterate: bool | None = None
         if held is None and self.takes_sets and (known := self._searched_as_set(data)):
             return self._chosen([known[0]], known[1], prior)
-        for own in self._mapped(data):
+        for own in self.rows.each(data):
             if judge is not None:
                 judge = judge.of(own)
-            elif self.rows.kernel is not None:  # what is wrong is told before the kernel is made
+            elif is_kernel(own.feature_map):  # what is wrong is told before the kernel is made
                 judge = self._judge(own, len(own.y), "dual", held)
             coordinates = self._coordinates(own, validates=held is not None, iterate=iterate)
             coordinates = coordinates.keeping_statistics()
@@ -511,18 +508,8 @@ class RidgeSpec(LeastSquares):
     @property
     def _n_candidates(self) -> int:
         """How many combinations of settings a search judges."""
-        ways = len(self.rows.kinds) * len(self.rows.maps) * len(self.gammas)
+        ways = len(self.rows.kinds) * len(self.rows.maps)
         return ways * len(self.settings) * len(self.scales)
-
-    def _mapped(self, data: RankingData) -> Iterator[RankingData]:
-        """Yield the data with every candidate of inputs, map and gamma; see `Preparation.each`.
-
-        All gammas of one kind share the training rows.
-        """
-        for own in self.rows.each(data):
-            yield own
-            for gamma in self.gammas[1:]:
-                yield replace(own, feature_map=with_other_gamma(own.feature_map, gamma))
 
     def _judge(
         self,
@@ -651,7 +638,6 @@ class RidgeSpec(LeastSquares):
             "best_score_": float(judged.means[best]),
             "best_index_": int(np.argmax(rows == best)),
             "form_": chosen.coordinates.name,
-            "gamma_": None,
             "_column_sums": sums,
             **chosen.judged.stored,
             "coef_path_": None,
@@ -666,8 +652,7 @@ class RidgeSpec(LeastSquares):
         told = [candidate.told(search.told) for candidate in candidates]
         for number, name in enumerate(search.told):
             values = [of_candidate[number] for of_candidate in told]
-            column = np.array(values) if name == "gamma" else column_of(values)
-            columns[name] = np.repeat(column, n_alphas)
+            columns[name] = np.repeat(column_of(values), n_alphas)
             if name not in ("inputs", "feature_map"):  # of which the model has the fitted ones
                 fitted[f"{name}_"] = values[best // n_alphas]
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
@@ -801,8 +786,6 @@ class _Candidate(NamedTuple):
     def told(self, names: Sequence[str]) -> list[Any]:
         """Return settings by their names."""
         found: dict[str, Any] = {"pairs": self.settings.short, "scale": self.scale}
-        if "gamma" in names:
-            found["gamma"] = self.data.feature_map.gamma_
         inputs, found["feature_map"] = whole_parts(self.data)
         found["inputs"] = None if inputs is None else inputs.kind
         return [found[name] for name in names]
@@ -823,15 +806,15 @@ def ridge_spec(
 
     Parameters
     ----------
-    model : ranker with the parameters of a kernel
+    model : ranker
     settings : Pairs
     alpha : float
     feature_map : unfitted transformer or None
-        The map of a model without a kernel.
+        The map, or the kernel.
     **others : any
         Further attributes of `RidgeSpec`.
     """
-    rows = _rows_of(model, feature_map, [model.inputs], [model.gamma], takes_path=False)
+    rows = _rows_of(model, [feature_map], [model.inputs], takes_path=False)
     alphas = np.array([float(alpha)])
     return RidgeSpec(rows, (settings,), alphas, form=model.form, **others)
 
@@ -848,31 +831,17 @@ def search_spec(
 ) -> RidgeSpec:
     """Return the spec of a search; `told` and `Cs` are those of `Search`, as in `ridge_spec`."""
     kinds = as_list(model.inputs, "inputs")
-    is_array = isinstance(model.gamma, np.ndarray) and model.gamma.ndim == 1
-    gammas = as_list(model.gamma.tolist() if is_array else model.gamma, "gamma")
-    named = isinstance(model.kernel, str)
-    has_gamma = named and "gamma" in KERNEL_PARAMETERS.get(model.kernel, ())
-    if len(gammas) > 1 and not has_gamma:
-        raise ValueError(
-            f"gamma must not be a list with kernel={model.kernel!r}, which has no gamma to choose"
-        )
-    told += ("gamma",) * has_gamma + ("inputs",) * (model.inputs is not None)
+    told += ("inputs",) * (model.inputs is not None)
     cv = list(model.cv) if isinstance(model.cv, Iterator) else model.cv  # read more than once
     search = Search(cv, model.scoring, told, Cs)
-    rows = _rows_of(model, maps[0], kinds, gammas, takes_path=True)
+    rows = _rows_of(model, maps, kinds, takes_path=True)
     if search.by_evidence:
         no_table = f"scoring={EVIDENCE.name!r} needs all rows in memory: give a frame, not a table"
         rows = replace(rows, no_table=rows.no_table or no_table)
-    if len(maps) > 1:
-        if model.kernel is not None:
-            raise ValueError(f"give kernel or feature_map, not both: got kernel={model.kernel!r}")
-        no_columns = rows.no_columns or "a list of feature maps"
-        rows = replace(rows, other_maps=tuple(maps[1:]), no_columns=no_columns)
     return RidgeSpec(
         rows,
         tuple(settings),
         alphas,
-        gammas=tuple(gammas),
         form=model.form,
         search=search,
         **others,
@@ -880,39 +849,30 @@ def search_spec(
 
 
 def _rows_of(
-    model: BaseEstimator,
-    feature_map: Transformer | None,
-    kinds: list[Any],
-    gammas: list[Any],
-    takes_path: bool,
+    model: BaseEstimator, given: Sequence[Any], kinds: list[Any], takes_path: bool
 ) -> Preparation:
-    """Return the preparation of rows for a model with a feature map or a kernel."""
-    given: KernelLike = "linear" if model.kernel is None else model.kernel
-    for gamma in gammas:
-        kernel_of(given, gamma, model.degree, model.coef0)
-    if model.kernel is not None and feature_map is not None:
-        raise ValueError(
-            f"give kernel or feature_map, not both: got kernel={model.kernel!r} and "
-            f"feature_map={feature_map!r}"
-        )
-    is_linear = isinstance(given, str) and given == "linear"
-    no_columns = "" if is_linear else f"kernel={given!r}"
+    """Return the preparation of rows for a model with feature maps, or kernels, to choose from."""
+    for one in filter(is_kernel, given):
+        one._function()  # which checks it
+    maps: list[Any] = [None if is_linear_kernel(one) else one for one in given]
+    no_columns = "a list of inputs" if len(kinds) > 1 else ""
     no_table = ""
     if model.form == "dual":
         no_table = "form='dual' needs all rows in memory, so a table cannot be fitted"
-    if not is_linear:
+    for kernel in [one.kernel for one in maps if is_kernel(one)]:
+        what = f"kernel={kernel!r}"
+        no_columns = no_columns or what
         no_table = (
-            f"kernel={given!r} needs all rows in memory, so a table cannot be fitted: give "
+            f"{what} needs all rows in memory, so a table cannot be fitted: give "
             "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
-        feature_map = KernelMap(given, gamma=gammas[0], degree=model.degree, coef0=model.coef0)
     return Preparation(
         tuple(kinds),
-        feature_map,
-        None if is_linear else given,
+        maps[0],
         takes_path,
         model.prior,
-        "a list of inputs" if len(kinds) > 1 else no_columns,
+        no_columns or "a list of feature maps" * (len(maps) > 1),
         no_table=no_table,
+        other_maps=tuple(maps[1:]),
         missing=model.missing,
     )

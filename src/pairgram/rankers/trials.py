@@ -15,6 +15,7 @@ from pairgram._support.parameters import InputsName
 from pairgram._support.rates import SECONDS, seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
+from pairgram.features.kernel_map import Kernel
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.model_selection.splits import default_cv
@@ -301,7 +302,7 @@ def _kernel(
 ) -> Trial:
     work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
     name = f"{kernel} kernel" if gamma is None else f"{kernel} kernel, gamma {gamma:.2g}"
-    return Trial(name, inputs, work, {"kernel": kernel, "gamma": gamma}, family=kernel)
+    return Trial(name, inputs, work, {"feature_map": Kernel(kernel, gamma=gamma)}, family=kernel)
 
 
 # Labels up to this are grades, of which 2^y makes a gain.

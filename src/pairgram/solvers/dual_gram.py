@@ -51,7 +51,7 @@ class DualGram:
     Parameters
     ----------
     data : RankingData
-        With a fitted `KernelMap` of a named kernel, K is computed from the rows when it is needed,
+        With a fitted `Kernel` of a named kernel, K is computed from the rows when it is needed,
         and is not kept. Without a feature map, X is K itself: dense, symmetric, float64 or float32,
         of shape (n_rows, n_rows).
     settings : Pairs
@@ -90,7 +90,7 @@ class DualGram:
         Raises
         ------
         ValueError
-            If the data have no `KernelMap` of a named kernel and X is not a dense matrix of shape
+            If the data have no `Kernel` of a named kernel and X is not a dense matrix of shape
             (n_rows, n_rows), or if they have any other feature map.
         """
         K, n_rows = data.X, len(data.y)
@@ -452,7 +452,7 @@ def require_memory(
     n_rows : int
     path : bool
         Whether `DualGram.decompose` will be called, or only `DualGram.solve`.
-    feature_map : KernelMap or None
+    feature_map : Kernel or None
         The kernel, fitted or not. None means that the kernel matrix exists already.
     dtype : dtype
         Type of the kernel matrix if a callable returns it; other kernels are float64.

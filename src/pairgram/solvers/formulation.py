@@ -24,7 +24,7 @@ from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, is_compiled
 from pairgram.features.inputs import parts_of
-from pairgram.features.kernel_map import KernelMap, is_made, kernel_between, linear_kernel_map
+from pairgram.features.kernel_map import Kernel, is_made, kernel_between, linear_kernel_map
 from pairgram.features.kernels import alternatives
 from pairgram.features.random_nodes import reduce_nodes
 from pairgram.solvers.constraint import Constraint
@@ -130,7 +130,7 @@ class Coordinates:
 
         Linear nodes are replaced by at most as many dimensions as there are inputs. The dual form
         solves a system with one unknown per row. It is used for every `kernel` (the one of the
-        data's `KernelMap`), and for features if there are fewer rows than features or on request.
+        data's `Kernel`), and for features if there are fewer rows than features or on request.
         `scale` refers to the features of the model, so these are then not replaced. `work` is what
         is to be solved, by default one ridge of all rows. Sparse rows, and those of a map to
         products, are solved by conjugate gradients where `most_products` says so, or where they
@@ -349,7 +349,7 @@ class Coordinates:
         require_memory(
             len(self.data.y),
             self.work.path,
-            KernelMap("linear"),
+            Kernel("linear"),
             np.float64,
             feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
         )
@@ -489,7 +489,7 @@ def _squares(H: Any) -> Vector:
 
 
 def _kernel_matrix(data: RankingData) -> Any:
-    """Return the kernel matrix of rows with a fitted `KernelMap`, or the one that was given."""
+    """Return the kernel matrix of rows with a fitted `Kernel`, or the one that was given."""
     rows = data.feature_map.support_rows_
     return data.X if rows is None else kernel_between(data.feature_map, rows)
 

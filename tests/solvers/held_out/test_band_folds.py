@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from threadpoolctl import ThreadpoolController
 
-from pairgram import RankRLSCV, _core, make_ranking
+from pairgram import Kernel, RankRLSCV, _core, make_ranking
 from parts.solvers import BandForm
 from parts.support import on_threads, threads
 
@@ -89,7 +89,9 @@ def test_an_answer_that_would_be_rounding_error_is_nan():
 @pytest.mark.parametrize("cv", [None, 12])
 def test_same_bits_for_any_number_of_threads(cv):
     X, y, qid = make_ranking(60, (2, 9), 5, random_state=0)
-    one, *others = on_threads((1, 2, 3), lambda: RankRLSCV(kernel="rbf", cv=cv).fit(X, y, qid=qid))
+    one, *others = on_threads(
+        (1, 2, 3), lambda: RankRLSCV(feature_map=Kernel("rbf"), cv=cv).fit(X, y, qid=qid)
+    )
     for other in others:
         np.testing.assert_array_equal(other.scores_, one.scores_)
         np.testing.assert_array_equal(other.coef_path_, one.coef_path_)
@@ -99,7 +101,7 @@ def test_same_bits_for_any_number_of_threads(cv):
 def test_ridges_that_need_eigenvectors(set_limits, alphas):
     """Beside them the others have the same scores."""
     X, y, qid = make_ranking(60, (2, 9), 5, random_state=0)
-    search = RankRLSCV(alphas, kernel="rbf", scoring="ndcg@10")
+    search = RankRLSCV(alphas, feature_map=Kernel("rbf"), scoring="ndcg@10")
     by_band = search.fit(X, y, qid=qid)
     scores, path = by_band.scores_, by_band.coef_path_
     set_limits(band_order=len(y) + 1)

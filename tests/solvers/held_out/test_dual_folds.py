@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings as hypothesis_settings, strategie
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from axes import every
-from pairgram import QueryKFold, RankRLSCV, kernel_matrix
+from pairgram import Kernel, QueryKFold, RankRLSCV, kernel_matrix
 from parts.data import Pairs
 from parts.solvers import DualGram, fold_scores, is_from_decomposition, split_scores
 from parts.support import on_threads
@@ -129,7 +129,7 @@ def test_the_search_scores_folds(scope):
     K = kernel_matrix(problem.X)
     model = RankRLSCV(
         [10.0, 0.1],
-        kernel="precomputed",
+        feature_map=Kernel("precomputed"),
         pairs=Pairs(scope=scope),
         cv=4,
         scoring="pairwise_squared_error",
@@ -178,7 +178,7 @@ def test_a_kernel_that_is_made_of_rows_is_held_out_as_a_precomputed_one(cv, pair
         "scoring": None if cv == "leave-pair-out" else "pairwise_squared_error",
     }
     scores = [
-        RankRLSCV([10.0, 0.1], kernel=kernel, **named)
+        RankRLSCV([10.0, 0.1], feature_map=Kernel(kernel), **named)
         .fit(X, problem.y, qid=qid, sample_weight=problem.v)
         .scores_
         for kernel, X in (("rbf", problem.X), ("precomputed", kernel_matrix(problem.X)))

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
 )
 
 import pairgram as pg
-from pairgram import QueryKFold, RandomNodes, RankRLS, RankRLSCV, RankSVMCV
+from pairgram import Kernel, QueryKFold, RandomNodes, RankRLS, RankRLSCV, RankSVMCV
 
 ALPHAS = [1e3, 0.1]
 # From how many flops on a group is held out by its statistics.
@@ -88,7 +88,7 @@ def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, wei
 @pytest.mark.parametrize(
     "settings",
     [
-        {"kernel": "rbf", "gamma": 0.3},
+        {"feature_map": pg.Kernel("rbf", gamma=0.3)},
         {"form": "dual"},
         {"pairs": pg.Pairs(scope="global")},
         {"pairs": pg.Pairs("without_ties", scope="global")},
@@ -126,7 +126,9 @@ def test_a_group_that_holds_nearly_everything(set_limits):
         same(found[:, rows], expected[:, rows], 1e-9)
 
 
-@pytest.mark.parametrize("model", [RankRLSCV(ALPHAS), RankRLSCV(ALPHAS, kernel="rbf", gamma=0.3)])
+@pytest.mark.parametrize(
+    "model", [RankRLSCV(ALPHAS), RankRLSCV(ALPHAS, feature_map=Kernel("rbf", gamma=0.3))]
+)
 def test_folds_are_folds_of_groups(model):
     X, y, qid, groups = rows_in_groups(3)
 

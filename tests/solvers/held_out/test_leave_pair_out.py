@@ -6,7 +6,7 @@ from hypothesis import assume, given, strategies as st
 
 import reference
 from axes import every
-from pairgram import PointwiseELMCV, RankRLSCV, kernel_matrix
+from pairgram import Kernel, PointwiseELMCV, RankRLSCV, kernel_matrix
 from parts.data import Pairs, checked_data
 from parts.solvers import DualGram, LeavePairOut, PairSums, RidgeModels
 
@@ -98,7 +98,9 @@ def test_scores_are_shares_of_pairs(weights, form, pairs):
     X, H, y, v = problem_of(3, 11, weights, form)
     settings = Pairs(pairs)
     kernel = "precomputed" if form == "dual" else None
-    model = RankRLSCV([10.0, 0.1], pairs=pairs, kernel=kernel, cv="leave-pair-out")
+    model = RankRLSCV(
+        [10.0, 0.1], pairs=pairs, feature_map=kernel and Kernel(kernel), cv="leave-pair-out"
+    )
     model.fit(X, y, sample_weight=v)
     assert model.form_ == form
     expected = [accuracy(H, y, v, settings, alpha) for alpha in (10.0, 0.1)]
@@ -123,7 +125,9 @@ def test_pointwise_rows_of_several_queries(form, weighting, weighted):
     c = np.array([0.1, 5.0, 1.0])[query] if weighted else None
     kernel = "precomputed" if form == "dual" else None
     model = RankRLSCV(
-        [30.0, 1.0, 0.01], pairs=Pairs(None, scope="global", weighting=weighting), kernel=kernel
+        [30.0, 1.0, 0.01],
+        pairs=Pairs(None, scope="global", weighting=weighting),
+        feature_map=kernel and Kernel(kernel),
     ).set_params(cv="leave-pair-out")
     model.fit(X, y, qid=query, sample_weight=v, query_weight=c)
     w = v if c is None else v * c
@@ -163,7 +167,7 @@ def test_a_preference_that_would_be_rounding_error_is_nan(seed):
     assert np.isnan(model.scores_[1:]).all()
 
 
-@pytest.mark.parametrize("form", [{"form": "primal"}, {"kernel": "rbf", "gamma": 0.3}])
+@pytest.mark.parametrize("form", [{"form": "primal"}, {"feature_map": Kernel("rbf", gamma=0.3)}])
 def test_refits_without_a_pair_that_counts_predict_ties(form):
     X = np.array([1.0, 2, 1, 1, 1, 2])[:, None]
     weight = [0.29840122301687566, 0.3139860020343368, 0.8917110704451572]
@@ -180,7 +184,7 @@ def test_refits_without_a_pair_that_counts_predict_ties(form):
 
 def test_searches_on_nodes_hold_pairs_out_too():
     X, _, y, _ = problem_of(6, 12, "none", "primal")
-    model = PointwiseELMCV([1.0], kernel="linear", cv="leave-pair-out").fit(X, y)
+    model = PointwiseELMCV([1.0], feature_map=Kernel("linear"), cv="leave-pair-out").fit(X, y)
     expected = accuracy(X, y, None, Pairs(None), 1.0)
     np.testing.assert_allclose(model.scores_, [expected], rtol=1e-12)
 

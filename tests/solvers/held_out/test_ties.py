@@ -24,7 +24,7 @@ from pairgram import (
     fit_many,
 )
 from parts.data import Pairs, RankingData, checked_data, first_equal_rows
-from parts.features import KernelMap
+from parts.features import Kernel
 from parts.solvers import Coordinates, PathTies, Work, leave_query_out
 from reference import laplacian
 
@@ -111,7 +111,9 @@ def test_searches_choose_as_refits_do(draw, form, kernel, pairs, cv, metric, see
     X, y = draw(rng), rng.integers(0, 3, len(QUERY)) * 1.0
     folds = leave_queries_out(QUERY) if cv is None else list(QueryKFold(cv).split(X, y, qid=QUERY))
     scores = refit_scores(X, y, QUERY, kernel, pairs, ALPHAS, folds)
-    search = RankRLSCV(ALPHAS, kernel=kernel, form=form, pairs=pairs, cv=cv, scoring=metric)
+    search = RankRLSCV(
+        ALPHAS, feature_map=kernel and Kernel(kernel), form=form, pairs=pairs, cv=cv, scoring=metric
+    )
     assert_as_refits(search.fit(X, y, qid=QUERY), metric, y, QUERY, scores)
 
 
@@ -123,7 +125,9 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
         X, y = rng.random((len(QUERY), 3)), np.zeros(len(QUERY))
         y[QUERY == 0] = rng.integers(0, 3, QUERY_SIZE)
         scores = refit_scores(X, y, QUERY, kernel, "with_ties", ALPHAS, leave_queries_out(QUERY))
-        search = RankRLSCV(ALPHAS, kernel=kernel, form=form, scoring=metric).fit(X, y, qid=QUERY)
+        search = RankRLSCV(
+            ALPHAS, feature_map=kernel and Kernel(kernel), form=form, scoring=metric
+        ).fit(X, y, qid=QUERY)
         assert_as_refits(search, metric, y, QUERY, scores)
 
 
@@ -136,12 +140,12 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
         RankRLSCV(form="primal"),
         RankRLSCV(pairs=Pairs(scope="global")),
         RankRLSCV(pairs=Pairs(scope="global"), form="primal"),
-        RankRLSCV(pairs=Pairs(scope="global"), kernel="rbf"),
+        RankRLSCV(pairs=Pairs(scope="global"), feature_map=Kernel("rbf")),
         RankRLSCV(pairs=None),
         RankRLSCV(pairs="gain_difference", cv=3, form="dual"),
         RankRLSCV(scale=True),
-        RankRLSCV(kernel="laplacian", cv=3),
-        RankRLSCV(kernel=slow_kernel),
+        RankRLSCV(feature_map=Kernel("laplacian"), cv=3),
+        RankRLSCV(feature_map=Kernel(slow_kernel)),
         PairwiseELMCV(n_nodes=30, activation="sigmoid", random_state=0),
         PairwiseELMCV(n_nodes=500, activation="sigmoid", random_state=0),
         PointwiseELMCV(n_nodes=30, random_state=0),
@@ -153,7 +157,8 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
 )
 def test_equal_rows_have_equal_scores(search, container, dtype):
     """Where the rows of a query are identical, nothing can be ranked."""
-    if callable(getattr(search, "kernel", None)) and container is not np.asarray:
+    kernel = getattr(search.feature_map, "kernel", None)
+    if callable(kernel) and container is not np.asarray:
         pytest.skip("the callable takes dense rows")
     rng = np.random.default_rng(0)
     X = container(rng.standard_normal((12, 33))[np.repeat(np.arange(12), 7)].astype(dtype))
@@ -174,7 +179,12 @@ def test_a_column_of_one_query_is_unknown_to_the_others(form, kernel, dtype):
     y = rng.integers(0, 3, 200) * 1.0
     qid = np.where(query == 0, 0, 1 + query)
     alphas = 10.0 ** np.arange(4, 0, -1)
-    search = RankRLSCV(alphas, kernel=kernel, form=form, cv=[(np.arange(10, 200), np.arange(10))])
+    search = RankRLSCV(
+        alphas,
+        feature_map=kernel and Kernel(kernel),
+        form=form,
+        cv=[(np.arange(10, 200), np.arange(10))],
+    )
     search.set_params(scoring="pairwise_accuracy").fit(
         np.hstack([X, own]).astype(dtype), y, qid=qid
     )
@@ -208,7 +218,13 @@ def test_rows_of_one_query_in_folds_tie():
     ]
     for form, kernel in FORMS:
         scores = refit_scores(X, y, one, kernel, "with_ties", ALPHAS, folds)
-        search = RankRLSCV(ALPHAS, kernel=kernel, form=form, cv=folds, scoring="pairwise_accuracy")
+        search = RankRLSCV(
+            ALPHAS,
+            feature_map=kernel and Kernel(kernel),
+            form=form,
+            cv=folds,
+            scoring="pairwise_accuracy",
+        )
         assert_as_refits(search.fit(X, y), "pairwise_accuracy", y, np.arange(60) % 3, scores)
 
 
@@ -221,7 +237,9 @@ def test_leave_row_out_ties_twins_with_equal_labels(form, kernel):
         y, one = rng.integers(0, 3, 24) * 1.0, np.zeros(24, int)
         folds = [(np.delete(np.arange(24), i), np.array([i])) for i in range(24)]
         scores = refit_scores(X, y, one, kernel, "with_ties", ALPHAS, folds, centred=True)
-        search = RankRLSCV(ALPHAS, kernel=kernel, form=form, scoring="pairwise_accuracy").fit(X, y)
+        search = RankRLSCV(
+            ALPHAS, feature_map=kernel and Kernel(kernel), form=form, scoring="pairwise_accuracy"
+        ).fit(X, y)
         assert_as_refits(search, "pairwise_accuracy", y, one, scores)
 
 
@@ -236,7 +254,13 @@ def test_leave_pair_out_ties_what_refits_tie(form, kernel, pairs):
             fold = [(np.delete(np.arange(14), [i, j]), np.array([i, j]))]
             scores = refit_scores(X, y, one, kernel, pairs, ALPHAS, fold)
             right += np.stack([(np.sign(scores[:, i] - scores[:, j]) + 1) / 2, np.ones(3)], axis=1)
-        search = RankRLSCV(ALPHAS, kernel=kernel, form=form, pairs=pairs, cv="leave-pair-out")
+        search = RankRLSCV(
+            ALPHAS,
+            feature_map=kernel and Kernel(kernel),
+            form=form,
+            pairs=pairs,
+            cv="leave-pair-out",
+        )
         np.testing.assert_allclose(
             search.fit(X, y).scores_, right[:, 0] / right[:, 1], rtol=0, atol=1e-12
         )
@@ -248,7 +272,9 @@ def test_rows_of_a_validation_set_tie(form, kernel):
     X, y = rows_with_names(rng), rng.integers(0, 3, len(QUERY)) * 1.0
     train, test = np.flatnonzero(QUERY < 4), np.flatnonzero(QUERY >= 4)
     scores = refit_scores(X, y, QUERY, kernel, "with_ties", ALPHAS, [(train, test)])[:, test]
-    search = RankRLSCV(ALPHAS, kernel=kernel, form=form, scoring="pairwise_accuracy")
+    search = RankRLSCV(
+        ALPHAS, feature_map=kernel and Kernel(kernel), form=form, scoring="pairwise_accuracy"
+    )
     held = (X[test], y[test], QUERY[test])
     search.fit(X[train], y[train], qid=QUERY[train], validation=held)
     assert_as_refits(search, "pairwise_accuracy", y[test], QUERY[test], scores)
@@ -271,7 +297,12 @@ def test_close_rows_do_not_tie():
     signal = np.tile(np.arange(10.0), 20)
     X = np.column_stack([rng.standard_normal(20)[query], 1e-7 * signal])
     for form, kernel in (("primal", None), ("dual", None), ("auto", "laplacian")):
-        search = RankRLSCV(kernel=kernel, form=form, scoring="pairwise_accuracy", scale=False)
+        search = RankRLSCV(
+            feature_map=kernel and Kernel(kernel),
+            form=form,
+            scoring="pairwise_accuracy",
+            scale=False,
+        )
         search.fit(X, signal, qid=query)
         assert (search.scores_ > 0.999).all()
 
@@ -300,7 +331,7 @@ def test_the_tolerance_is_above_the_errors(form, kernel, pairs, graded):
     X *= 10.0 ** np.linspace(2, -2, X.shape[1]) if graded else 1.0
     data, one = checked_data(X, y, qid=query), Pairs(pairs)
     if kernel != "linear":
-        data = RankingData(data.X, data.y, data.queries, feature_map=KernelMap(kernel).fit(X))
+        data = RankingData(data.X, data.y, data.queries, feature_map=Kernel(kernel).fit(X))
     at = Coordinates.choose(data, [one], kernel=kernel != "linear", form=form, work=Work(path=True))
     total = at.statistics(one)
     ridge = total.decompose()
