@@ -316,7 +316,7 @@ def blank_cells(name: str) -> str:
     ):
         settings: dict[str, Any] = {"random_state": 0}
         if way in THEIR_CS:
-            settings["kernel"] = "linear"
+            settings["feature_map"] = pairgram.Kernel("linear")
         fit = functools.partial(model(**settings).fit, X, y, qid=qid)
         choosing = functools.partial(
             search(CS, scoring=MAP, **settings).fit, *train[:2], qid=train[2], validation=valid
