@@ -352,7 +352,9 @@ def offsets(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
 @road
 def prior(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     first = pg.RankRLS(10.0).fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
-    is_linear = not any(estimator.get_params().get(k) for k in ("kernel", "feature_map", "inputs"))
+    is_linear = "ELM" not in type(estimator).__name__ and not any(
+        estimator.get_params().get(k) for k in ("kernel", "feature_map", "inputs")
+    )
     weights = np.linspace(-0.5, 0.5, rows.X.shape[1])
     Public(estimator).set_params(
         prior=weights if is_linear and variant % 2 == 0 else FrozenEstimator(first)

@@ -14,7 +14,7 @@ import pairgram
 # What later versions call otherwise: the name here -> the name in the older version. It is the name
 # of a function, class, parameter, attribute or array of a file, or "parameter=word" for a word of a
 # parameter.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {"Kernel": "KernelMap"}
 
 
 class Public:
@@ -55,7 +55,7 @@ def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[s
         named = _of_pairs(function, dict(named))
     if "constraint" in _parameters(function):  # 0.3 has three parameters in place of one
         named = _constrained(named)
-    if hasattr(pairgram, "Kernel") and {"alpha", "alphas", "C", "Cs"} & set(_parameters(function)):
+    if "kernel" not in _parameters(function) and "missing" in _parameters(function):  # a ranker
         named = _of_kernel(function, dict(named))
     return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
 

@@ -113,8 +113,8 @@ def joined(
         for name, value in found.items()
         if name != "gamma" and type(value).__name__ != "Kernel"
     }
-    if pairs not in found:
-        return found
+    if pairs not in found or getattr(found[pairs], "kind", found[pairs]) is None:
+        return {name: value for name, value in found.items() if name not in (pairs, target)}
     kinds = found[pairs] if isinstance(found[pairs], np.ndarray) else [found[pairs]]
     targets = np.atleast_1d(found.get(target, [None] * len(kinds)))
     texts = [

@@ -560,7 +560,7 @@ def _labels(kind: str, make: str, folder: Path) -> Any:
 
 def _prior(make: str, folder: Path) -> Any:
     rows = rows_of("tall")
-    prior = pg.RankRLS(feature_map=pg.Kernel("rbf")).fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
+    prior = pg.RankRLS(kernel="rbf").fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
     named = {"random_state": 0} if "ELM" in make else {}
     model = getattr(pg, make)(prior=prior, **named).fit(rows.X, rows.y, qid=rows.query)
     return of_model(model, rows.new)
