@@ -80,7 +80,10 @@ ELSEWHERE = {
     "positive": "RankRLS takes constraint=Positive(columns)",
     "l1_ratio": "RankRLS takes constraint=ElasticNet(l1_ratio)",
     "n_nonzero_coefs": "RankRLS takes constraint=MaxNonzero(k)",
-    **dict.fromkeys(("kernel", "gamma", "degree", "coef0"), "give feature_map=Kernel(...)"),
+    **dict.fromkeys(
+        ("kernel", "gamma", "degree", "coef0"),
+        "RankRLS and extreme learning machines take feature_map=Kernel(...)",
+    ),
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
     **dict.fromkeys(("init_score", "base_margin"), "give offset="),
     **dict.fromkeys(("n_threads", "n_jobs", "num_threads"), "use with pairgram.threads(n):"),

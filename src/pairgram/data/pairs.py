@@ -50,8 +50,8 @@ class Pairs:
         - "without_ties": 1 where a ≠ b;
         - "gain_difference": ``|2^a − 2^b|``, the difference of the gains of NDCG;
         - "label_difference": ``|a − b|``;
-        - "clicks": ``a + b``, for labels that are clicks / propensities. `fit` computes these
-          labels if it gets `propensity`. Up to a constant, the objective of least squares is then
+        - "clicks": ``a + b``, for labels that are clicks / propensities, as those of `Clicks`. Up
+          to a constant, the objective of least squares is then
           ``Σ_i y_i Σ_j (1 − (f_i − f_j))²`` over the rows of a query, weighted as usual;
         - a callable ω(a, b) that is symmetric, broadcasts over arrays, and returns finite values
           ≥ 0;

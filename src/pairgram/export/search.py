@@ -681,7 +681,7 @@ def _require_lists(form: Form) -> None:
     if form.beside:
         raise ValueError(
             f"the global phase of Vespa takes weighted sums of inputs='runs', and this model has "
-            f"{form.beside}: fit without feature_map and kernel"
+            f"{form.beside}: fit without feature_map"
         )
     if form.missing is not None:
         raise ValueError(

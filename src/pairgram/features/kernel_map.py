@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import AnyArray, Rows, Vector
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector
 from pairgram._support.parameters import (
     COUNT,
     FLAG,
@@ -103,7 +103,8 @@ class Kernel(FeatureMap):
 
     ``feature_map=Kernel("rbf")`` makes a kernel model of least squares. It has a dual coefficient
     for every training row, and needs all rows in memory. As a transformer it makes the kernel
-    values with every training row: ``x → (k(x, x_1), …, k(x, x_n))``.
+    values with every training row: ``x → (k(x, x_1), …, k(x, x_n))``. `RankSVM` and `Pairgram`
+    take `Nystroem` in its place.
 
     Parameters
     ----------
@@ -309,8 +310,18 @@ class Kernel(FeatureMap):
 
 def is_linear_kernel(feature_map: object) -> bool:
     """Tell whether a feature map stands for the columns themselves."""
-    kernel = feature_map.kernel if is_kernel(feature_map) else None  # type: ignore[attr-defined]
-    return isinstance(kernel, str) and kernel == "linear"
+    kernel = getattr(feature_map, "kernel", None)
+    return is_kernel(feature_map) and isinstance(kernel, str) and kernel == "linear"
+
+
+def refuse_kernel(feature_map: object, name: str) -> None:
+    """Raise a ValueError for a kernel, where only weights of features can be solved for."""
+    if is_kernel(feature_map):
+        raise ArgumentError(
+            "feature_map",
+            f"must not be a Kernel: {name} has no dual form. Give Nystroem(kernel=...), whose "
+            "features are those of the kernel, or nearly so",
+        )
 
 
 def is_made(feature_map: Transformer | None) -> bool:

@@ -282,8 +282,8 @@ default="rbf"
         if is_precomputed(self.kernel):
             raise ValueError(
                 "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
-                "its landmarks: give the rows and their kernel, or the matrix to a ranker with a "
-                "kernel of its own, such as RankRLS(kernel='precomputed')"
+                "its landmarks: give the rows and their kernel, or the matrix to a ranker of "
+                "kernels, such as RankRLS(feature_map=Kernel('precomputed'))"
             )
         X = finite_rows(self, X, reset=True)
         self._set(kernel.complete(self.n_features_in_))

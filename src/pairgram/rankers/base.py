@@ -281,7 +281,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
-            With ``kernel="precomputed"``, the kernel values between every row and the training
+            With ``Kernel("precomputed")``, the kernel values between every row and the training
             rows.
         qid : array-like of shape (n_rows,) or None
             Query ids, which only `inputs` within lists look at: "rank", "raw+rank",

@@ -293,7 +293,7 @@ class RankRLSCV(LinearSearch):
         lead away from it. An alpha of 0 gives the solution of the smallest norm; if other solutions
         fit as well, its held-out score may be NaN.
     pairs, scale : a value as in `RankRLS`, or a list of values to choose from
-        The pairs of a list must have the same scope and weighting.
+        The pairs of a list must have one scope.
         If `scale` contains True, every combination is solved in the primal form.
     feature_map : as in `RankRLS`, or a list of such to choose from
         The list may contain None. Each has a Gram matrix and a decomposition of its own.

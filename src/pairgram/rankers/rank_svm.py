@@ -24,6 +24,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import is_known
 from pairgram.features.inputs import parts_of, whole_map, whole_parts
+from pairgram.features.kernel_map import refuse_kernel
 from pairgram.model_selection.judge import (
     BaseJudge,
     Judge,
@@ -629,6 +630,7 @@ class RankSVM(_Probabilities, LinearRanker):
     def _spec(self) -> SvmSpec:
         check_parameters(self, "C")
         settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
+        refuse_kernel(self.feature_map, "RankSVM")
         rows = Preparation((self.inputs,), self.feature_map, prior=self.prior, missing=self.missing)
         return SvmSpec(rows, settings, np.array([float(self.C)]))
 
@@ -746,6 +748,8 @@ uses_qid_, prior_ :
         settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
         Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         maps, kinds = as_list(self.feature_map, "feature_map"), as_list(self.inputs, "inputs")
+        for one in maps:
+            refuse_kernel(one, "RankSVMCV")
         # Weights of a prior belong to the columns after the inputs, if there is no map.
         no_columns = "a list of inputs" if len(kinds) > 1 else ""
         no_columns = no_columns if maps == [None] else "a feature_map"

@@ -123,5 +123,5 @@ def _refuse_settings(settings: Pairs, weight: float | None) -> None:
             "scoring",
             f"must not be {EVIDENCE.name!r} with {{weighting={settings.weighting!r}}}, where the "
             "noise of a label would depend on the size of its list: give {weighting='documents'}, "
-            "as RankRLSCV takes it",
+            "as Pairs of RankRLSCV take it",
         )

@@ -26,6 +26,7 @@ from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
+from pairgram.features.kernel_map import refuse_kernel
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.pair_sums import Mean, PairSums
@@ -169,6 +170,7 @@ class Pairgram:
         if ids is not None:
             check_text("ids", ids, ("check",))
         settings = Pairs.of(pairs)
+        refuse_kernel(feature_map, "Pairgram")
         own = copy.deepcopy(feature_map)  # its owner may fit it again
         self._total = PairSums(settings, own, fill=fixed_fill(missing))
         self._ids = QueryIds(None if ids is None else IdSet())
