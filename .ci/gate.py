@@ -23,6 +23,7 @@ import inspect
 import io
 import os
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ SOURCE = "src/pairgram"
 START = "b6774c6739aa1dce99d59a10ad6a9f85fb1b8b6f"  # version 0.3.0
 SLACK = 12_000
 # Folders and modules that the core is not to know.
-ROOMS = {"certainty", "cli", "clicks", "export", "mlflow", "plots", "pyterrier", "tables"}
+ROOMS = set(runpy.run_path(str(ROOT / SOURCE / "_rooms.py"))["ROOMS"])
 
 
 def tokens_by_line(text):
@@ -126,18 +127,22 @@ def room_of(path):
     return path.partition("/")[0].removesuffix(".py")
 
 
+# Modules that say where names of rooms stand.
+TABLES = {"__init__.py", "_rooms.py"}
+
+
 def imports_of_rooms(texts):
     """Return {room: how many modules outside it import it, lazily or not}."""
     found = {room: set() for room in ROOMS}
     for path, text in texts.items():
         for node in ast.walk(ast.parse(text)):
             modules = []
-            if isinstance(node, ast.ImportFrom) and path != "__init__.py":
+            if isinstance(node, ast.ImportFrom) and path not in TABLES:
                 modules = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
             elif isinstance(node, ast.Import):
                 modules = [alias.name for alias in node.names]
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                modules = [node.value] if path != "__init__.py" else []
+                modules = [node.value] if path not in TABLES else []
             parts = [module.split(".") for module in modules if module.startswith("pairgram.")]
             for room in {part[1] for part in parts} & ROOMS - {room_of(path)}:
                 found[room].add(path)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pairgram
+import stub
 from axes import every
 from pairgram import _core
 
@@ -21,13 +22,13 @@ def test_one_version():
     assert pairgram.__version__ == _core.__version__ == importlib.metadata.version("pairgram")
 
 
-def stub():
+def stub_of_compiled():
     return ast.parse((SOURCE / "_core.pyi").read_text())
 
 
 def test_the_stub_names_what_the_extension_has():
     named = set()
-    for node in stub().body:
+    for node in stub_of_compiled().body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             named.add(node.name)
         elif isinstance(node, ast.AnnAssign):
@@ -37,7 +38,7 @@ def test_the_stub_names_what_the_extension_has():
     assert named - private == found
 
 
-@every(function=[node for node in stub().body if isinstance(node, ast.FunctionDef)])
+@every(function=[node for node in stub_of_compiled().body if isinstance(node, ast.FunctionDef)])
 def test_the_stub_has_the_arguments_of_the_extension(function):
     arguments = function.args.posonlyargs + function.args.args + function.args.kwonlyargs
     signatures = getattr(_core, function.name).__doc__
@@ -75,16 +76,7 @@ def test_every_public_name_is_there():
 
 
 def test_type_checkers_see_the_same_names():
-    stub = ast.parse((SOURCE / "__init__.pyi").read_text())
-    found = {
-        alias.asname: node.module.removeprefix("pairgram").removeprefix(".")
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    rooms = {name for name, module in found.items() if module == ""}
-    assert all((SOURCE / room / "__init__.py").exists() for room in rooms)
-    assert {name: found[name] for name in found if name not in rooms} == pairgram._MODULE_OF
+    assert stub.PATH.read_text() == stub.text(), "python tests/stub.py makes it"
 
 
 def test_modules_are_attributes_and_names_come_late():

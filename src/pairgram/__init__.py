@@ -65,6 +65,8 @@ import importlib
 import sys
 from typing import Any
 
+from pairgram._rooms import ROOMS
+
 if sys.version_info < (3, 12):  # later versions refuse by themselves what here would hang
     _interpreters = importlib.import_module("_xxsubinterpreters")
     if _interpreters.get_current() != _interpreters.get_main():
@@ -78,14 +80,9 @@ if sys.version_info < (3, 12):  # later versions refuse by themselves what here 
 _NAMES = {
     "_core": ("__version__",),
     "_support.machine": ("threads",),
-    "clicks.clicked": ("Clicks",),
-    "constraints": ("ElasticNet", "MaxNonzero", "Positive"),
     "data.pairs": ("Pairs",),
     "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
-    "certainty.fits": ("posterior",),
-    "certainty.posterior": ("Posterior",),
-    "certainty.propose": ("propose",),
     "datasets": (
         "dump_letor",
         "load_letor",
@@ -96,10 +93,10 @@ _NAMES = {
         "read_run",
         "write_run",
     ),
+    "features.cross": ("Cross",),
     "features.kernel_map": ("Kernel",),
     "features.kernels": ("kernel_matrix",),
     "features.nystroem": ("Nystroem",),
-    "features.cross": ("Cross",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
@@ -108,6 +105,7 @@ _NAMES = {
     "model_selection.interactions": ("leave_last_out", "sample_negatives"),
     "model_selection.splits": ("QueryKFold",),
     "rankers.auto": ("AutoRanker",),
+    "rankers.base": ("row_scorer",),
     "rankers.batch_fit": ("BatchFit",),
     "rankers.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "rankers.elm_rank": ("ELMRank", "ELMRankCV"),
@@ -117,20 +115,22 @@ _NAMES = {
     "rankers.rank_rls": ("RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
     "rankers.recommend": ("recommend",),
-    "rankers.base": ("row_scorer",),
     "rankers.scores": ("predict",),
     "solvers.pairgram": ("Pairgram",),
-    "tables.scan": ("scan",),
 }
+for _room in ROOMS.values():
+    _NAMES |= _room.names
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULE_OF)
-_ROOMS = {module.partition(".")[0] for module in _NAMES if module[0] != "_"} | {"export", "plots"}
+_FOLDERS = {module.partition(".")[0] for module in _NAMES if module[0] != "_"} | {
+    room for room in ROOMS if ROOMS[room].is_attribute
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         value = getattr(importlib.import_module(f"pairgram.{_MODULE_OF[name]}"), name)
-    elif name in _ROOMS:
+    elif name in _FOLDERS:
         value = importlib.import_module(f"pairgram.{name}")
     else:
         raise AttributeError(f"module 'pairgram' has no attribute {name!r}", name=name)
@@ -139,4 +139,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_ROOMS, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*__all__, *_FOLDERS, *(name for name in globals() if name.startswith("__"))})

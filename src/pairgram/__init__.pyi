@@ -1,6 +1,15 @@
 """The public names, for type checkers; `__init__.py` imports each at its first use."""
 
-from pairgram import datasets as datasets, export as export, metrics as metrics, plots as plots
+from pairgram import (
+    certainty as certainty,
+    clicks as clicks,
+    constraints as constraints,
+    datasets as datasets,
+    export as export,
+    metrics as metrics,
+    plots as plots,
+    tables as tables,
+)
 from pairgram._core import __version__ as __version__
 from pairgram._support.machine import threads as threads
 from pairgram.certainty.fits import posterior as posterior
@@ -62,10 +71,7 @@ from pairgram.rankers.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
 from pairgram.rankers.fit_many import fit_many as fit_many
 from pairgram.rankers.fuse import fuse as fuse
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
-from pairgram.rankers.rank_rls import (
-    RankRLS as RankRLS,
-    RankRLSCV as RankRLSCV,
-)
+from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
 from pairgram.rankers.recommend import recommend as recommend
 from pairgram.rankers.scores import predict as predict
