@@ -59,11 +59,3 @@ def test_the_automatic_choice_takes_clicks(log, valid):
     )
     assert json.loads(said)["metric"] == "ips_dcg@10"
     assert pg.load_model("m.safetensors").pairs == "clicks"
-
-
-def test_a_log_whose_lists_are_brought_together(log):
-    common = ("-o", "m.safetensors", *LOG, "--features", ",".join(NAMES), "--json")
-    expected = json.loads(run("train", "log.parquet", *common))
-    log.sample(frac=1.0, random_state=0).to_parquet("shuffled.parquet")
-    found = json.loads(run("train", "shuffled.parquet", *common, "--group-queries"))
-    assert found["score"] == pytest.approx(expected["score"])

@@ -231,18 +231,6 @@ def test_a_letor_file_has_its_features_in_the_order_of_the_models_columns(tmp_pa
     assert evaluated[1] == note
 
 
-def test_queries_that_are_scattered_are_brought_together(tmp_path, data):
-    X, y, qid = data
-    order = np.argsort(qid % 2, kind="stable")
-    write(tmp_path / "a.parquet", X[order], y[order], qid[order] // 2)
-    model = tmp_path / "m.safetensors"
-    given = (*COLUMNS, *FEATURES, "--pairs", "with_ties", "--group-queries", "-o", model)
-    run("train", tmp_path / "a.parquet", *given)
-    together = np.argsort(qid // 2, kind="stable")
-    expected = RankRLSCV(pairs="with_ties").fit(X[together], y[together], qid=qid[together] // 2)
-    np.testing.assert_allclose(load_model(model).coef_, expected.coef_, rtol=1e-9)
-
-
 def test_an_extra_that_is_missing_is_named(folder, model_file, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
     assert "pip install 'pairgram[parquet]'" in error("predict", model_file, folder / "data")

@@ -215,18 +215,11 @@ def test_scores_of_a_file_beside_columns_that_are_kept(tmp_path):
     found = pd.read_parquet(tmp_path / "scores.parquet")
     np.testing.assert_array_equal(found["doc"], frame["doc"])
     np.testing.assert_array_equal(found["score"], model.predict(frame[list("abc")], qid=qid))
-    mixed = pg.scan(
-        frame.sample(frac=1, random_state=0),
-        label="label",
-        qid="qid",
-        features=list("abc"),
-        group_queries=True,
-    )
-    with pytest.raises(ValueError, match="stand together in the source"):
-        model.predict(mixed)
+    mixed = frame.sample(frac=1, random_state=0)
+    mixed = pg.scan(mixed, label="label", qid="qid", features=list("abc"))
     with pytest.raises(ValueError, match=r"together: sort the table by qid$"):
         next(pg.predict(model, mixed))
-    assert pg.evaluate("ndcg@10", mixed, model)["ndcg@10"] == pytest.approx(
+    assert pg.evaluate("ndcg@10", table, model)["ndcg@10"] == pytest.approx(
         model.score(frame[list("abc")], y, qid=qid)
     )
 

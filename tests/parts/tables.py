@@ -1,6 +1,5 @@
 """The parts of tables that have tests of their own."""
 
-from pairgram.tables import grouping
 from pairgram.tables.blocks import Arrays
 from pairgram.tables.columns import Place, TableRows, runs_of
 from pairgram.tables.passes import Part, Partition, fold, in_tree, join_by_id
@@ -13,7 +12,6 @@ __all__ = [
     "Place",
     "TableRows",
     "fold",
-    "grouping",
     "in_tree",
     "join_by_id",
     "read_labels",

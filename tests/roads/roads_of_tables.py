@@ -171,27 +171,6 @@ def scanned_frame(journey: Journey) -> Outcome | None:
 
 
 @table_road()
-def scattered_rows(journey: Journey) -> Outcome | None:
-    """A table whose queries are brought together has the models of its rows in any order.
-
-    But for folds, which are made of queries in the order of their first rows.
-    """
-    if journey.parameters.get("cv") == 2:
-        return None
-    columns = _columns(journey)
-    # The rows of a query keep their order, because equal scores are ranked by it.
-    place = journey.rng().uniform(size=len(journey.rows))
-    for begin, end in pairwise(journey.rows.offsets):
-        place[begin:end].sort()
-    order = np.argsort(place)
-    frame = pyarrow.table({name: column[order] for name, column in columns.items()})
-    if journey.is_search and len(journey.rows.offsets) == 2:
-        return None
-    model = _primal(journey).estimator.fit(_scan(journey, frame, group_queries=True))
-    return outcome_of(journey, model)
-
-
-@table_road()
 def lists_among_columns(journey: Journey) -> Outcome | None:
     """A column of lists, one of numbers and again one of lists have the features in their order."""
     columns, names = _columns(journey), list(journey.rows.names)

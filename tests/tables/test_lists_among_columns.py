@@ -68,15 +68,9 @@ def test_frames(rows, package):
     np.testing.assert_array_equal(np.vstack(list(table.each(lambda part: part.X))), rows[0])
 
 
-def test_statistics_and_grouped_rows(rows):
-    X, y, query = rows
-    mixed = np.random.default_rng(1).permutation(len(y))
-    grouped = scan(frame_of(X[mixed], y[mixed], query[mixed]), **NAMES, group_queries=True)
+def test_statistics(rows):
     table = scan(frame_of(*rows), **NAMES)
     model = RankRLS(feature_map=cross()).fit(table)
-    np.testing.assert_allclose(
-        RankRLS(feature_map=cross()).fit(grouped).coef_, model.coef_, atol=1e-10
-    )
     total = Pairgram.from_rows(table, feature_map=cross())
     np.testing.assert_allclose(total.solve(1.0), model.coef_, atol=1e-9)
     assert total.feature_names_in_ == ENTRIES

@@ -228,26 +228,17 @@ def test_a_pass_does_not_shuffle(spark, frame):
     assert jobs and all(len(job.stageIds) == 1 for job in jobs)
 
 
-def test_scattered_queries_are_named_or_grouped(spark, rows):
+def test_scattered_queries_are_named(spark, rows):
     X, y, qid, weights = rows
     mixed = np.random.default_rng(1).permutation(len(y))
     scattered = frame_of(spark, named_frame(*rows).iloc[mixed])
     with pytest.raises(ValueError, match=r"rows of query 'query \d+' do not stand together"):
         pairgram.RankRLS().fit(pairgram.scan(scattered, **COLUMNS))
-    grouped = pairgram.scan(scattered, group_queries=True, **COLUMNS)
-    model = pairgram.RankRLS().fit(grouped)
+    ordered = scattered.repartition("q").sortWithinPartitions("q")
+    model = pairgram.RankRLS().fit(pairgram.scan(ordered, **COLUMNS))
     arrays = pairgram.RankRLS().fit(X, y, qid=qid, sample_weight=weights)
     same(model.coef_, arrays.coef_)
-    same(model.predict(grouped), arrays.predict(X[mixed]))
-
-    def order(batch):
-        return batch.ids.repeat(batch.sizes), batch.y
-
-    numbered = pairgram.scan(scattered, group_queries=True, label="row", qid="q", features=["x0"])
-    place = {row: at for at, row in enumerate(mixed.tolist())}
-    for ids, numbers in numbered.each(order):
-        places = np.array([place[int(number)] for number in numbers])
-        assert (np.diff(places)[ids[1:] == ids[:-1]] > 0).all()
+    same(model.predict(pairgram.scan(scattered, **COLUMNS)), arrays.predict(X[mixed]))
 
 
 def test_partitions_stay_the_same_whatever_columns_are_read(spark, frame, rows):
@@ -307,13 +298,12 @@ def test_times_are_query_ids_or_other_columns(spark, rows):
         assert kept["at"].cast(pyarrow.int64())[0].as_py() % 10**6 == 0 and len(kept) == len(y)
 
 
-@pytest.mark.parametrize("group_queries", [False, True])
-def test_columns_may_have_any_names(spark, rows, group_queries):
+def test_columns_may_have_any_names(spark, rows):
     X, y, qid, weights = rows
     names = ["a.b", "with `ticks`", "__pairgram_place__", "0", "a b"]
     frame = frame_of(spark, named_frame(*rows)).toDF(*names, "the.label", "q.id", "w", "row.number")
     columns = {"label": "the.label", "qid": "q.id", "weight": "w", "features": names}
-    table = pairgram.scan(frame, group_queries=group_queries, **columns)
+    table = pairgram.scan(frame, **columns)
     model = pairgram.RankRLS().fit(table)
     given = {"qid": qid, "sample_weight": weights}
     expected = pairgram.RankRLS().fit(X, y, **given)

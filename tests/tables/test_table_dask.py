@@ -207,10 +207,9 @@ def test_frames_whose_partitions_dask_would_fuse(tmp_path):
     np.testing.assert_allclose(of_wide.scores_, of_own.scores_, rtol=1e-12)
 
 
-@pytest.mark.parametrize("group_queries", [False, True])
-def test_columns_without_text_as_names(group_queries):
+def test_columns_without_text_as_names():
     frame = ROWS.frame.to_pandas().rename(columns={name: n for n, name in enumerate(ROWS.names)})
-    named = {"label": "label", "qid": "query", "weight": "w", "group_queries": group_queries}
+    named = {"label": "label", "qid": "query", "weight": "w"}
     known = [str(n) for n in range(len(ROWS.names))]
     tables = (pg.scan(f, **named, features=known) for f in (frame, dd.from_pandas(frame, 2)))
     local, dask = (pg.RankRLS().fit(table) for table in tables)
@@ -218,11 +217,10 @@ def test_columns_without_text_as_names(group_queries):
     np.testing.assert_array_equal(dask.feature_names_in_, known)
 
 
-@pytest.mark.parametrize("group_queries", [False, True])
-def test_groups_of_a_frame_are_held_out(group_queries):
+def test_groups_of_a_frame_are_held_out():
     X, y, qid = pg.make_ranking(20, 10, 3, random_state=0)
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, q=qid, day=(qid * 3) % 5)
-    named = {"label": "y", "qid": "q", "groups": "day", "group_queries": group_queries}
+    named = {"label": "y", "qid": "q", "groups": "day"}
     tables = (pg.scan(one, **named) for one in (frame, dd.from_pandas(frame, npartitions=3)))
     own, of_dask = (pg.RankRLSCV(cv="forward").fit(table).scores_ for table in tables)
     np.testing.assert_allclose(of_dask, own, rtol=1e-10)

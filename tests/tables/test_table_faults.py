@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pairgram as pg
-from parts.tables import Partition, Place, grouping
+from parts.tables import Partition, Place
 from table_sources import NAMES, ROWS, cut, cut_table, write_parts
 
 FIRST = pc.field("label") >= -1
@@ -157,7 +157,7 @@ def rewrite(path, frame, **options):
     "use",
     [
         lambda table, model, output: pg.evaluate("ndcg@5", table, model),
-        lambda table, model, output: grouping.grouped(table),
+        lambda table, model, output: table.rows(),
         lambda table, model, output: pg.predict(model, table, output=output),
     ],
 )
@@ -333,18 +333,13 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
 @pytest.mark.parametrize("make", [str, lambda folder: pa.dataset.dataset(folder).filter(FIRST)])
 def test_an_output_that_the_table_reads(files, tmp_path, make):
     """It stays as it was. A new file in the folder is none that the table reads."""
-    table, grouped = (
-        pg.scan(make(tmp_path), **NAMES),
-        pg.scan(tmp_path, group_queries=True, **NAMES),
-    )
+    table = pg.scan(make(tmp_path), **NAMES)
     model, before = pg.RankRLS().fit(table), files[0].read_bytes()
     (tmp_path / "link").symlink_to(files[0])
     for output in (files[0], tmp_path / "link"):
         with pytest.raises(ValueError, match=r"output must not be a file.*part-00\.parquet"):
             pg.predict(model, table, output=output)
     assert files[0].read_bytes() == before
-    with pytest.raises(ValueError, match=r"output must not be a file.*part-01\.parquet"):
-        pg.predict(model, grouped, output=files[1])
     pg.predict(model, table, output=tmp_path / "scores.parquet")
 
 

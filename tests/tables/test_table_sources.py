@@ -765,7 +765,6 @@ def test_times_of_other_units_and_zones_in_the_next_file(tmp_path):
         pq.write_table(frame, tmp_path / f"{name}.parquet")
     with pytest.raises(ValueError, match="do not stand together"):
         scan(tmp_path, label="y", qid="q").survey()
-    assert scan(tmp_path, label="y", qid="q", group_queries=True).survey().n_queries == 2
 
 
 def test_columns_that_are_not_read_may_be_of_any_kind(tmp_path):
@@ -876,3 +875,14 @@ def test_decimal_ids_are_those_of_other_numbers():
     hashes = [hash_ids(np.array(one, object)) for one in (ids, same)]
     assert hashes[0][1].all() and (hashes[0][0] == hashes[1][0]).all()
     assert hash_ids(np.array([0.1], object))[0] != hashes[0][0][2]
+
+
+def test_the_groups_of_a_file_of_text_are_no_feature(tmp_path):
+    X, y, qid = pairgram.make_ranking(20, (3, 9), 2, random_state=0)
+    frame = pd.DataFrame(X, columns=["x0", "x1"]).assign(y=y, q=qid, day=qid * 3 % 5)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    tables = [scan(one, label="y", qid="q", groups="day") for one in (tmp_path / "rows.csv", frame)]
+    of_text, of_frame = (pairgram.RankRLSCV().fit(table) for table in tables)
+    np.testing.assert_allclose(of_text.scores_, of_frame.scores_, rtol=1e-10)
+    assert list(of_text.feature_names_in_) == ["x0", "x1"]
+    assert "groups 'day'" in repr(tables[0])

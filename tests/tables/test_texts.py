@@ -75,11 +75,10 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("group_queries", [False, True])
-def test_every_source(kind, group_queries, tmp_path):
+def test_every_source(kind, tmp_path):
     frame = told(NEW.assign(brand=NEW["brand"].str.replace("[\n\t]", "", regex=True)))
     model = shop.fitted("shop", ROWS)
-    table = table_of(SOURCES[kind](frame, tmp_path), group_queries=group_queries)
+    table = table_of(SOURCES[kind](frame, tmp_path))
     wanted = row_scorer(model)(frame)
     assert_allclose(scores_of(model, table), wanted, atol=1e-12)
     found = evaluate(["ndcg@10", "map"], table, model)
@@ -105,16 +104,14 @@ def test_text_of_digits_in_files_of_text(tmp_path, limits_of):
     frame, model = sized("38", "040", "XL")
     new = frame[frame["size"] != "XL"].assign(y=0.0, q=1)
     new.to_csv(tmp_path / "new.csv", index=False)
-    for group_queries in (False, True):
-        table = table_of(tmp_path / "new.csv", frame, group_queries=group_queries)
-        assert_allclose(scores_of(model, table), model.predict(new))
+    table = table_of(tmp_path / "new.csv", frame)
+    assert_allclose(scores_of(model, table), model.predict(new))
     numbers = new.assign(size=new["size"].astype(int))
     wanted = "must hold text, as in the fit, got (38|40)(.0)?, which no text is equal to"
     later = [frame.assign(y=0.0, q=1), numbers]  # of which each is a batch of its own
     with limits_of(fewest_batch_rows=1):
-        # Types of files are guessed before rows are grouped.
-        for source in (numbers, lambda: iter(later), str(tmp_path / "new.csv")):
-            table = table_of(source, frame, group_queries=isinstance(source, str))
+        for source in (numbers, lambda: iter(later)):
+            table = table_of(source, frame)
             with pytest.raises(ValueError, match=wanted):
                 evaluate("ndcg", table, model)
 

@@ -39,10 +39,6 @@ class Limits:
     fewest_batch_rows: int = 1 << 16
     # The features of one query may take at most this many bytes: they must be in memory together.
     query_bytes: int = 256 << 20
-    # Rows of more bytes are grouped in files, of about this many bytes at most.
-    bucket_bytes: int = 128 << 20
-    # Rows are spread over 2 to this power files by the hashes of their queries.
-    bucket_bits: int = 6
     # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
     sample_rows: int = 100_000
     # Medians of the columns of a table are bounded by those of this many rows.

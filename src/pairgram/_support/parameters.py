@@ -384,13 +384,6 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "column in the training rows. The model file keeps these values, and predict uses them. "
         "[default: missing features are an error]",
     ),
-    "group_queries": Parameter(
-        None,
-        "--group-queries",
-        "Bring the rows of every query together first; else they must stand together. More than "
-        "128 MiB of rows need a temporary folder of their size.",
-        default=False,
-    ),
     "validation": Parameter(
         None,
         "--valid FILE",

@@ -170,7 +170,7 @@ def _print_report(report: dict[str, Any], convention: str) -> None:
 @with_settings
 @with_columns(
     *("label", "qid", "one_query", "features", "exclude", "missing"),
-    *("weight", "groups", "propensity", "group_queries"),
+    *("weight", "groups", "propensity"),
 )
 def train(
     file: opt.Rows,

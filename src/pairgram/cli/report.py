@@ -34,7 +34,7 @@ FEW_OPTIONS = 20
 PANELS = {
     "First options": "output model scores run valid metric label qid features exclude missing "
     "time-budget",
-    "Data": "one-query weight groups propensity qrels group-queries float32 sparse",
+    "Data": "one-query weight groups propensity qrels float32 sparse",
     "Model": "",
     "Output and machine": "convention json per-query help",
 }

@@ -245,7 +245,7 @@ def _labels(file: str, columns: Columns) -> tuple[Any, Any]:
     return data.y, data.qid
 
 
-@with_columns("qid", "one_query", "features", "exclude", "group_queries")
+@with_columns("qid", "one_query", "features", "exclude")
 def predict(
     model: opt.ModelFile,
     file: opt.Rows,
@@ -358,7 +358,7 @@ def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
 
 @with_columns(
     *("label", "qid", "one_query", "features", "exclude"),
-    *("weight", "propensity", "group_queries"),
+    *("weight", "propensity"),
 )
 def evaluate(
     file: Annotated[

@@ -36,7 +36,6 @@ class Columns:
     groups: str | None = None
     propensity: str | None = None
     missing: str | None = None
-    group_queries: bool = False
 
     def make_table(self, *files: str | None) -> bool:
         """Tell whether one of the files is a table, by its name or because of these options."""
@@ -84,7 +83,6 @@ class Columns:
                 groups=self.groups,
                 propensity=self.propensity,
                 missing=self.missing,  # type: ignore[arg-type]
-                group_queries=self.group_queries,
             )
         except ArgumentError as error:
             if error.place is not None:

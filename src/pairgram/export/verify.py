@@ -168,7 +168,7 @@ def verify(
         return _parity(*_both(exported, model, X, qid))
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
-    table, scorer = given.in_order().for_model(model)
+    table, scorer = given.for_model(model)
     takes_frames = hasattr(scorer, "reads_lists")  # a pipeline, or a search
     if not takes_frames:
         model = scorer

@@ -364,14 +364,12 @@ class Folds:
             return cls(n, begins[first], groups[first], each)
         try:
             splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
-            order = np.argsort(table.first_rows)
-            folds = np.empty(len(begins), np.int64)
             if groups is None:
-                folds[order] = splitter.fold_of_query(len(begins))
+                folds = splitter.fold_of_query(len(begins))
             else:
-                of_groups = Queries.make(len(groups), qid=groups[order])
+                of_groups = Queries.make(len(groups), qid=groups)
                 by_group = splitter.fold_of_query(of_groups.n_queries, "groups")
-                folds[order] = by_group[of_groups.index()]
+                folds = by_group[of_groups.index()]
         except ValueError as error:
             found = ONE_QUERY if len(begins) == 1 else None
             raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error

@@ -342,8 +342,7 @@ class RankRLSCV(LinearSearch):
         For a table of `scan`, None holds every query out in turn, with exact scores, in a second
         pass over its features. Where that would need refits, as for constrained weights, and always
         with ``scope="global"``, it stands for five folds. An int or a `QueryKFold` makes the folds
-        that the same rows have in memory, by the order of their queries, which ``group_queries``
-        changes for frames of Dask and Spark. Other values are refused.
+        that the same rows have in memory, by the order of their queries. Other values are refused.
     scoring : str, Metric, scorer or None, default=None
         A name that `get_metric` knows, or the result of `get_metric` or `make_scorer`; or
         "evidence", the likelihood of the labels, for which nothing is held out; see the notes. None

@@ -452,7 +452,7 @@ def _read(
     table = as_table(rows)
     if table is not None:
         column = ids if isinstance(ids, str) else None
-        rows, found = _of_table(model, table.in_order(), column, argument)
+        rows, found = _of_table(model, table, column, argument)
         ids = found if ids is None or column is not None else ids
     elif isinstance(ids, str):
         ids = select_columns(rows, ids, argument)

@@ -411,7 +411,7 @@ def _batches(
     """
     check_is_fitted(model)
     if not reads_lists(model):
-        table, model = table.in_order().for_model(model)
+        table, model = table.for_model(model)
         return table.for_scores(keep).each(partial(_scored, model))
     table.require_order(type(model).__name__)
     if table.has_queries:
@@ -449,7 +449,7 @@ def in_memory(
     if table is None:
         return model, X, qid
     check_is_fitted(model)
-    table, model = table.in_order().for_model(model)
+    table, model = table.for_model(model)
     rows = table.rows()
     return model, rows.X, rows.query
 
@@ -477,9 +477,8 @@ def predict(
         A Pipeline that encodes text scores named columns of text too; its scores are those of
         `row_scorer`, and the columns that it drops need not be there.
     table : table of `scan`
-        Its label is not read. The scores have the order of the source, also for a table with
-        ``group_queries=True``. Spark may give the rows of a shuffled frame another order every
-        time: have `keep` name the rows then.
+        Its label is not read. The scores have the order of the source. Spark may give the rows of a
+        shuffled frame another order every time: have `keep` name the rows then.
     output : path or None, default=None
         Where to write. The end of the name decides the format: Parquet (.parquet, .pq or none),
         Arrow (.arrow, .ipc, .feather), CSV (.csv, commas) or TSV (.tsv, tabs). The file is written
@@ -528,7 +527,6 @@ def predict(
                 f"got {ending}"
             )
         table.refuse_output(output)
-    table = table.in_order()
     if keep is None:
         keep = [] if table.layout.qid is None else [table.layout.qid]
     keep = [keep] if isinstance(keep, str) else list(keep)

@@ -433,8 +433,6 @@ class Columns:
     widths : tuple of int
         The length of the lists of every column, 0 for numbers; none if there is one column, or if
         all hold numbers.
-    padded : bool
-        Whether all lists may be shorter than `width`: zeros take the place of the last features.
     fill : ndarray of shape (n_features,), or None
         What takes the place of missing values. With None they are an error.
     keep : tuple of str
@@ -459,7 +457,6 @@ class Columns:
     width: int | None = None
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
-    padded: bool = False
     sparse: bool = False
     groups: str | None = None
     propensity: str | None = None
@@ -570,8 +567,6 @@ class Columns:
             known = self.width != UNKNOWN_WIDTH
             X = self._lists(batch, self.features[0], self.width, place)
             X = self._filled(X, place) if known else X
-            if self.padded and X.shape[1] < self.width:
-                X = np.pad(X, ((0, 0), (0, self.width - X.shape[1])))
             return np.require(X, None, ["C", "A"])
         if self.widths or self.texts is not None:
             dtype = self.dtype if self.texts is None else object
@@ -613,7 +608,7 @@ class Columns:
         column = _column(batch, name)
         lengths = pyarrow.compute.list_value_length(column)
         lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
-        if width == UNKNOWN_WIDTH or (self.padded and len(lengths)):
+        if width == UNKNOWN_WIDTH:
             width = max(0, int(lengths[0]))
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import cloudpickle
-import numpy as np
 from dask.delayed import delayed
 
 from pairgram._support.machine import threads
@@ -21,7 +20,6 @@ from pairgram.tables.passes import (
     Task,
     fold,
     in_tree,
-    name_of_places,
     placing,
 )
 
@@ -122,26 +120,6 @@ class DaskEngine:
         while waiting:
             yield from waiting.popleft().result()
 
-    def grouped(self, qid: str) -> DaskEngine:
-        """Return the engine of a frame that has the rows of every query in one partition."""
-        if self._frame is None:
-            raise ValueError(
-                "group_queries must be False if client= is given, because files are not sorted on "
-                "the cluster: scan a frame of dask.dataframe.read_parquet in their place"
-            )
-        from dask.dataframe import from_delayed
-
-        frame = self._frame
-        place = name_of_places(map(str, frame.columns))
-        numbered = [
-            delayed(_numbered)(part, number, place)
-            for number, part in enumerate(frame.to_delayed())
-        ]
-        meta = _numbered(frame._meta, 0, place)
-        shuffled = from_delayed(numbered, meta=meta, verify_meta=False).shuffle(on=qid)
-        frame = shuffled.map_partitions(_together, qid, place, meta=frame._meta)
-        return DaskEngine(self._client, frame, self._names)
-
     def _known_client(self) -> Any:
         if self._client is not None:
             return self._client
@@ -162,18 +140,6 @@ class DaskEngine:
         names = list(dict.fromkeys([*self._names, *names]))
         parts = enumerate(self._frame[names].to_delayed())
         return [delayed(DaskPartition)(number, part) for number, part in parts]
-
-
-def _numbered(part: pandas.DataFrame, number: int, place: str) -> Any:
-    """Return a partition with a column of the places of its rows in the source."""
-    return part.assign(**{place: (np.int64(number) << 40) + np.arange(len(part))})
-
-
-def _together(part: pandas.DataFrame, qid: str, place: str) -> Any:
-    """Return a partition with the rows of every query together, in their order in the source."""
-    part = part.sort_values(place)
-    queries, _ = part[qid].factorize()
-    return part.iloc[np.argsort(queries, kind="stable")].drop(columns=place)
 
 
 def _packed(value: object) -> bytes:

@@ -246,17 +246,6 @@ def in_tree(first: int, last: int, leaf: Callable[[int], T], join: Callable[[T, 
 Progress = Callable[[int], None]
 
 
-def name_of_places(names: Iterable[str]) -> str:
-    """Return a name for the column of the places of rows, while they are shuffled.
-
-    None of the other columns has this name, in small or large letters.
-    """
-    known, name = {name.lower() for name in names}, "__pairgram_place__"
-    while name in known:
-        name += "_"
-    return name
-
-
 class Partition(ABC):
     """Consecutive rows of a table, which can be read again and again."""
 

@@ -36,7 +36,6 @@ from pairgram.tables.columns import (
     require_width,
     value_type,
 )
-from pairgram.tables.grouping import grouped
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.sources import Source, first_texts, source_of
 from pairgram.tables.table import Table, no_rows
@@ -60,7 +59,6 @@ def scan(
     groups: str | None = None,
     propensity: str | None = None,
     missing: Missing | None = None,
-    group_queries: bool = False,
     n_features: int | None = None,
     client: Client | None = None,
 ) -> Table:
@@ -69,7 +67,8 @@ def scan(
     The table replaces X, y, qid and weights: ``fit(table)``, ``predict(table)``,
     ``evaluate(metrics, table, model)``. It may be larger than memory. Its rows are read in blocks,
     once for every pass of an algorithm. The rows of a query must stand together, but may continue
-    in the next file or block.
+    in the next file or block: sort other rows first, with DuckDB or polars. `predict` needs no
+    queries.
 
     Parameters
     ----------
@@ -126,13 +125,6 @@ def scan(
         `RankRLS`. The values become part of the fitted model, as `fill_values_`. A model that has
         such values uses them for every table that it scores; another one scores tables with None or
         "zero". With None, and a ranker without `missing`, a missing feature is an error.
-    group_queries : bool, default=False
-        Whether to bring the rows of every query together, which may then stand anywhere. Rows of a
-        query keep their order. Files, frames and functions are read once by `scan`; if the rows
-        take more than 128 MiB, they are kept in a temporary folder (see `tempfile`), which is
-        removed with the table. Frames of Dask and Spark are shuffled in every pass: shuffle and
-        persist a frame yourself if many passes follow. `predict` needs no queries: its scores have
-        the order of the source.
     n_features : int or None, default=None
         The number of features of LETOR files, which omit zeros. None takes the largest index that
         they contain. Validation tables, and tables that a model scores, get the features of the
@@ -147,11 +139,10 @@ def scan(
     Raises
     ------
     ValueError
-        If there is no such file or column, or if a feature that was not named is not a number; or
-        if `group_queries` is True without query ids, or with a `client` that reads files. Named
-        features that are no numbers, unless a Pipeline reads them, and errors in rows are found
-        when they are read; the message then names the file, the column and the row. A later pass
-        raises this error if a file has changed since `scan`, or if the number of rows has.
+        If there is no such file or column, or if a feature that was not named is not a number.
+        Named features that are no numbers, unless a Pipeline reads them, and errors in rows are
+        found when they are read; the message then names the file, the column and the row. A later
+        pass raises this error if a file has changed since `scan`, or if the number of rows has.
     TypeError
         If `source` is none of the sources above.
     ImportError
@@ -228,7 +219,7 @@ def scan(
                 f"n_features must be None, or for LETOR files at least the {table.n_features} "
                 f"features of the source, got {n_features}"
             )
-    return grouped(table) if group_queries else table
+    return table
 
 
 def read_labels(

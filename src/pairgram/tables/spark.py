@@ -17,7 +17,6 @@ from pairgram.tables.passes import (
     Task,
     fold,
     join_by_id,
-    name_of_places,
 )
 
 if TYPE_CHECKING:
@@ -82,26 +81,6 @@ class SparkEngine:
             mapped = frame.mapInArrow(_Map(columns, names, function), SCHEMA)
             for row in mapped.toLocalIterator():
                 yield _unpacked(row["result"])
-
-    def grouped(self, qid: str) -> SparkEngine:
-        """Return the engine of a frame that has the rows of every query in one partition."""
-        from pyspark.sql import functions
-
-        frame, name = self._frame, _quoted(qid)
-        place = name_of_places(frame.columns)
-        placed = frame.withColumn(place, functions.monotonically_increasing_id())
-        shuffled = placed.repartition(_n_partitions(frame), name)
-        return SparkEngine(shuffled.sortWithinPartitions(name, place).drop(place))
-
-
-def _n_partitions(frame: Any) -> int:
-    """Return the number of partitions; of a frame of Spark Connect, that of shuffled frames."""
-    try:
-        return int(frame.rdd.getNumPartitions())
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "pyspark":
-            raise
-        return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
 
 
 def _quoted(name: str) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pairgram._support import limits
 from pairgram._support.arrays import entries_of, without_names
-from pairgram._support.checks import ArgumentError, Rows, Vector, verbatim
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
 from pairgram.features.gaps import refuse_sparse, without_unknown
@@ -61,14 +61,6 @@ COLUMNS = {
 }
 
 
-# Under this name a table whose queries were brought together knows the error of a missing feature.
-GAP = "gap"
-# And under this one the rows as the source has them know that they were brought together.
-GROUPED = "grouped"
-# Under this name it knows where the first rows of its queries stood in the source.
-FIRST_ROWS = "first_rows"
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows that are read when they are needed. `scan` makes tables.
@@ -88,8 +80,6 @@ class Table:
         Whether LETOR files or arrays come with query ids.
     progress : callable or None
         Is told how many rows have been worked on since its last call.
-    ungrouped : Table or None
-        The rows as the source has them, if those of every query were brought together.
     files : SeenFiles
         The files that hold the rows, as `scan` saw them; none if the rows are in no files.
     """
@@ -101,7 +91,6 @@ class Table:
     missing: Missing | None = None
     source_has_queries: bool = False
     progress: Progress | None = None
-    ungrouped: Table | None = None
     files: SeenFiles = NO_FILES
     _known: dict[str, Any] = field(default_factory=dict)
 
@@ -141,7 +130,7 @@ class Table:
     @property
     def leaves_zeros_out(self) -> bool:
         """Whether the rows come from LETOR files, in which the last features may be absent."""
-        parts = self.partitions if self.ungrouped is None else self.ungrouped.partitions
+        parts = self.partitions
         return bool(parts) and all(part.leaves_zeros_out for part in parts)
 
     @property
@@ -229,11 +218,6 @@ class Table:
                 rows.engine.run(rows.partitions, rows.layout, task, None)
             raise
 
-    @property
-    def first_rows(self) -> Rows:
-        """What orders the queries as their first rows stand in the source, (n_queries,)."""
-        return np.asarray(self._known.get(FIRST_ROWS, self.survey().begins))
-
     def survey(self) -> Survey:
         """Return what is known of labels, ids and weights. The first call reads them.
 
@@ -261,7 +245,6 @@ class Table:
             name = verbatim(shown_id(self.reduce(task)))
             column = verbatim(self.layout.qid or "query id")
             text = f"the rows of query {name} do not stand together: sort {{place}} by {column}"
-            text += ", or {=give }{group_queries=True}" * (GROUPED not in self._known)
             raise ArgumentError(None, text, place="the table")
         self._known["survey"] = found
         return found
@@ -296,7 +279,7 @@ class Table:
         ValueError
             If there is no row.
         """
-        parts = list(self.in_order().for_scores(with_ids=True).each(_as_they_are))
+        parts = list(self.for_scores(with_ids=True).each(_as_they_are))
         if not parts:
             raise no_rows()
         return together(parts)
@@ -355,9 +338,6 @@ class Table:
         without values gets 0, with a warning.
         """
         if self.missing is None:
-            gap, names = self._known.get(GAP), self.feature_names
-            if gap is not None and (names is None or not gap.kinds.keys().isdisjoint(names)):
-                raise gap
             return self
         if self.layout.sparse:
             refuse_sparse()
@@ -498,9 +478,8 @@ class Table:
         for column, width in found.items():
             entries = {*entries_of(column, width + 1)}.intersection(fitted)
             require_width(column, len(entries) if width else 0, width)
-        source = (self if self.ungrouped is None else self.ungrouped).partitions
-        is_text = any(part.is_text for part in source)
-        folders = {name for part in source[:1] for name in part.folders}
+        is_text = any(part.is_text for part in self.partitions)
+        folders = {name for part in self.partitions[:1] for name in part.folders}
         texts = {
             name: GAPS - known if is_text and name not in folders else frozenset()
             for name, known in texts.items()
@@ -575,7 +554,7 @@ class Table:
             What the message calls it.
         """
         target = os.path.realpath(os.fspath(output))
-        for part in (self if self.ungrouped is None else self.ungrouped).partitions:
+        for part in self.partitions:
             for file in part.files:
                 if os.path.realpath(file) == target:
                     raise ValueError(
@@ -585,12 +564,6 @@ class Table:
     def watched(self, progress: Progress | None) -> Table:
         """Return the same table, which tells `progress` how many rows have been worked on."""
         return replace(self, progress=progress)
-
-    def in_order(self) -> Table:
-        """Return the rows in the order of the source, where those of a query may be apart."""
-        if self.ungrouped is None:
-            return self
-        return self.ungrouped.filling(self.layout.fill).watched(self.progress)
 
     def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Table:
         """Return the same rows without labels and weights; `keep` names further columns.
@@ -610,13 +583,10 @@ class Table:
 
         The rows of every query must stand together, and parts must be read in their order.
         """
-        if self.ungrouped is not None or not self.engine.keeps_order:
-            raise ArgumentError(
-                None,
-                f"{name} has inputs within lists, so the rows of a query must stand together in "
-                "the source to get scores in its order: sort {place} by query, and read it without "
-                "{group_queries=} and Spark, or score it with predict(X, qid=...) in memory",
-                place="the table",
+        if not self.engine.keeps_order:
+            raise ValueError(
+                f"{name} has inputs within lists, and Spark has no order in which its scores could "
+                "stand: score the rows with predict(X, qid=...) in memory"
             )
 
 
