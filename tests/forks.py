@@ -9,7 +9,7 @@ LIBRARIES = ["pandas", "dask.dataframe", "distributed", "pairgram.cli.app", "pai
 LIBRARIES += ["pydantic.type_adapter", "skops.io"]
 LIBRARIES += ["pairgram.tables.dask", "pairgram.solvers.pairgram"]
 LIBRARIES += ["pairgram.model_selection.interactions", "pairgram.metrics.compare"]
-ROOMS = ("load", "rank_rls", "rank_svm", "auto", "elm_rank", "fit_many", "propose", "recommend")
+ROOMS = ("load", "rank_rls", "rank_svm", "elm_rank", "fit_many", "recommend")
 LIBRARIES += [f"pairgram.rankers.{one}" for one in ROOMS]
 
 

@@ -104,7 +104,6 @@ _NAMES = {
     "metrics.runs": ("evaluate_run",),
     "model_selection.interactions": ("leave_last_out", "sample_negatives"),
     "model_selection.splits": ("QueryKFold",),
-    "rankers.auto": ("AutoRanker",),
     "rankers.base": ("row_scorer",),
     "rankers.batch_fit": ("BatchFit",),
     "rankers.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),

@@ -1,6 +1,7 @@
 """The public names, for type checkers; `__init__.py` imports each at its first use."""
 
 from pairgram import (
+    auto as auto,
     certainty as certainty,
     clicks as clicks,
     constraints as constraints,
@@ -12,6 +13,7 @@ from pairgram import (
 )
 from pairgram._core import __version__ as __version__
 from pairgram._support.machine import threads as threads
+from pairgram.auto.ranker import AutoRanker as AutoRanker
 from pairgram.certainty.fits import posterior as posterior
 from pairgram.certainty.posterior import Posterior as Posterior
 from pairgram.certainty.propose import propose as propose
@@ -58,7 +60,6 @@ from pairgram.model_selection.interactions import (
     sample_negatives as sample_negatives,
 )
 from pairgram.model_selection.splits import QueryKFold as QueryKFold
-from pairgram.rankers.auto import AutoRanker as AutoRanker
 from pairgram.rankers.base import row_scorer as row_scorer
 from pairgram.rankers.batch_fit import BatchFit as BatchFit
 from pairgram.rankers.elm import (

@@ -17,8 +17,8 @@ class Room(NamedTuple):
     names : mapping
         By modules: the public names in it, which ``pairgram`` has too.
     words : mapping
-        By what words say, such as ``"file"`` for kinds of files, and by modules: the words, each of
-        which is the name there of what it stands for.
+        By what words say, such as ``"skops"`` for types in files of skops, and by modules: the
+        words, each of which is the name there of what it stands for.
     is_attribute : bool
         Whether ``pairgram`` has the room itself as an attribute, which its import must then allow
         where nothing else is installed.
@@ -30,6 +30,10 @@ class Room(NamedTuple):
 
 
 ROOMS = {
+    "auto": Room(
+        {"auto.ranker": ("AutoRanker",)},
+        words={"skops": {"auto.ranker": ("AutoRanker",)}},
+    ),
     "certainty": Room(
         {
             "certainty.fits": ("posterior",),

@@ -154,7 +154,7 @@ _ELM_GRID = {"Cs": parse_grid("2^-30:2^20:2", "Cs")}  # Zong and Huang 2013, §5
 _SVM_GRID = {"Cs": parse_grid("2^-12:2^6", "Cs")}
 _KERNEL_SVM_GRID = _SVM_GRID | {"gamma": parse_grid("2^-12:2^2", "gamma")}
 
-MODELS: Mapping[str, Model] = {
+_MODELS = {
     "auto": Model(
         "tries linear models of the features and of their quantiles, then Fourier features and "
         "kernels, and keeps the best, or the mean of the linear ones that are equally good",
@@ -219,12 +219,14 @@ MODELS: Mapping[str, Model] = {
         adapt=partial(_for_svm_on, "RandomFourier"),
     ),
 }
+MODELS = {name: model for name, model in _MODELS.items() if model.kind in pairgram.__all__}
+FIRST, *_ = MODELS
 
 
 def default_model(settings: Settings, on_table: bool) -> str:
-    """Return the model of ``pairgram train`` without --model: the one that takes the options."""
-    others = settings.keys() - MODELS["auto"].takes
-    return "rankrls" if (others or on_table) and "time_budget" not in settings else "auto"
+    """Return the model of ``pairgram train`` without --model: the first that takes the options."""
+    others = settings.keys() - MODELS[FIRST].takes
+    return "rankrls" if (others or on_table) and "time_budget" not in settings else FIRST
 
 
 def require_table(name: str, settings: Settings) -> None:
@@ -278,7 +280,7 @@ ModelName = Annotated[str, _model_option()]
 ModelOrAuto = Annotated[
     str | None,
     _model_option(
-        " [default: auto; rankrls for tables, or if options are given that auto does not take]"
+        f" [default: {FIRST}; rankrls for tables, or if options are given that this does not take]"
     ),
 ]
 with_settings = sharing("settings", OF_MODELS, _settings)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-# By module: all that fitted rankers, feature maps and statistics are made of.
+from pairgram._rooms import words_of
+
+# By module: what fitted rankers, feature maps and statistics are made of; rooms name their own.
 TYPES = {
     "data.hashed_ids": ("IdSet", "QueryIds"),
     "data.pairs": ("Pairs",),
@@ -18,7 +20,6 @@ TYPES = {
     "metrics.metric": ("Metric",),
     "model_selection.judge": ("Criterion",),
     "model_selection.splits": ("QueryKFold",),
-    "rankers.auto": ("AutoRanker",),
     "rankers.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "rankers.elm_rank": ("ELMRank", "ELMRankCV"),
     "rankers.rank_rls": ("RankRLS", "RankRLSCV"),
@@ -56,4 +57,5 @@ def skops_types() -> list[str]:
     >>> model.predict(X).shape
     (2000,)
     """
-    return [f"pairgram.{module}.{name}" for module, names in TYPES.items() for name in names]
+    own = [(name, module) for module, names in TYPES.items() for name in names]
+    return [f"pairgram.{module}.{name}" for name, module in (*own, *words_of("skops").items())]

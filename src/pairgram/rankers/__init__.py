@@ -1,3 +1,3 @@
-"""The estimators: `base.LinearRanker`, least squares, ELMs, RankSVM, `AutoRanker`, and `fit_many`.
+"""The estimators: `base.LinearRanker`, least squares, ELMs, RankSVM, and `fit_many`.
 `load` reads their files; `known` finds their classes by name.
 """

@@ -19,6 +19,17 @@ from pairgram._support.parameters import (
     check_parameters,
 )
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
+from pairgram.auto.mean import mean_of_columns
+from pairgram.auto.trials import (
+    COLUMNS,
+    Rates,
+    Task,
+    Trial,
+    Work,
+    choices_of,
+    mean_of_linear,
+    trials,
+)
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant
 from pairgram.metrics.metric import Metric
@@ -33,19 +44,8 @@ from pairgram.model_selection.judge import (
 )
 from pairgram.model_selection.splits import held_by_default, make_splits
 from pairgram.rankers.base import LinearSearch
-from pairgram.rankers.mean import mean_of_columns
 from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec, needs_rows
 from pairgram.rankers.rank_rls import RankRLSCV
-from pairgram.rankers.trials import (
-    COLUMNS,
-    Rates,
-    Task,
-    Trial,
-    Work,
-    choices_of,
-    mean_of_linear,
-    trials,
-)
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, RandomState

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from pairgram import AutoRanker, Clicks, Pairs, RankRLSCV, evaluate, load_model, make_ranking
 from pairgram.clicks import simulate
-from parts.rankers import Rates, Task, auto as auto_ranker, trials
+from parts.auto import Rates, Task, ranker as auto_ranker, trials
 from problems import BY_STEPS
 
 

@@ -1,0 +1,11 @@
+"""The parts of auto that have tests of their own."""
+
+from pairgram.auto import ranker
+from pairgram.auto.trials import Rates, Task, trials
+
+__all__ = [
+    "Rates",
+    "Task",
+    "ranker",
+    "trials",
+]
