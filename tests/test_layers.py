@@ -17,8 +17,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "pairgram"
 
 # The package itself, of which rooms take public names, as users do.
 PUBLIC = "pairgram"
-# The core from the ground up: a folder may import itself, the compiled code, the table of rooms, and
-# the folders before it.
+# The core from the ground up: a folder may import itself, the compiled code, the table of rooms
+# and the folders before it.
 FLOORS = (
     "_support",
     "features",

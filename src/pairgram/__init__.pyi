@@ -4,12 +4,15 @@ from pairgram import (
     auto as auto,
     certainty as certainty,
     clicks as clicks,
+    comparing as comparing,
     constraints as constraints,
     datasets as datasets,
     export as export,
+    lists as lists,
     metrics as metrics,
     plots as plots,
     tables as tables,
+    trec as trec,
 )
 from pairgram._core import __version__ as __version__
 from pairgram._support.machine import threads as threads
@@ -18,6 +21,11 @@ from pairgram.certainty.fits import posterior as posterior
 from pairgram.certainty.posterior import Posterior as Posterior
 from pairgram.certainty.propose import propose as propose
 from pairgram.clicks.clicked import Clicks as Clicks
+from pairgram.comparing.comparison import (
+    Comparison as Comparison,
+    compare as compare,
+    compare_runs as compare_runs,
+)
 from pairgram.constraints import (
     ElasticNet as ElasticNet,
     MaxNonzero as MaxNonzero,
@@ -31,17 +39,15 @@ from pairgram.datasets import (
     load_letor as load_letor,
     load_letor_folds as load_letor_folds,
     make_ranking as make_ranking,
-    read_feature_log as read_feature_log,
-    read_qrels as read_qrels,
-    read_run as read_run,
-    write_run as write_run,
 )
+from pairgram.export.feature_log import read_feature_log as read_feature_log
 from pairgram.features.cross import Cross as Cross
 from pairgram.features.kernel_map import Kernel as Kernel
 from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
 from pairgram.features.random_fourier import RandomFourier as RandomFourier
 from pairgram.features.random_nodes import RandomNodes as RandomNodes
+from pairgram.lists.fusion import fuse as fuse
 from pairgram.metrics import (
     Metric as Metric,
     evaluate as evaluate,
@@ -49,12 +55,6 @@ from pairgram.metrics import (
     make_scorer as make_scorer,
     metric_names as metric_names,
 )
-from pairgram.metrics.compare import (
-    Comparison as Comparison,
-    compare as compare,
-    compare_runs as compare_runs,
-)
-from pairgram.metrics.runs import evaluate_run as evaluate_run
 from pairgram.model_selection.interactions import (
     leave_last_out as leave_last_out,
     sample_negatives as sample_negatives,
@@ -70,7 +70,6 @@ from pairgram.rankers.elm import (
 )
 from pairgram.rankers.elm_rank import ELMRank as ELMRank, ELMRankCV as ELMRankCV
 from pairgram.rankers.fit_many import fit_many as fit_many
-from pairgram.rankers.fuse import fuse as fuse
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
 from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
@@ -78,5 +77,11 @@ from pairgram.rankers.recommend import recommend as recommend
 from pairgram.rankers.scores import predict as predict
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
+from pairgram.trec.files import (
+    read_qrels as read_qrels,
+    read_run as read_run,
+    write_run as write_run,
+)
+from pairgram.trec.runs import evaluate_run as evaluate_run
 
 __all__: list[str]

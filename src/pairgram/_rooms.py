@@ -19,6 +19,8 @@ class Room(NamedTuple):
     words : mapping
         By what words say, such as ``"skops"`` for types in files of skops, and by modules: the
         words, each of which is the name there of what it stands for.
+    commands : tuple of str
+        Which commands of the command line work with it alone.
     is_attribute : bool
         Whether ``pairgram`` has the room itself as an attribute, which its import must then allow
         where nothing else is installed.
@@ -26,6 +28,7 @@ class Room(NamedTuple):
 
     names: Mapping[str, tuple[str, ...]] = {}
     words: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    commands: tuple[str, ...] = ()
     is_attribute: bool = True
 
 
@@ -43,12 +46,21 @@ ROOMS = {
     ),
     "cli": Room(is_attribute=False),
     "clicks": Room({"clicks.clicked": ("Clicks",)}),
+    "comparing": Room(
+        {"comparing.comparison": ("Comparison", "compare", "compare_runs")},
+        commands=("compare",),
+    ),
     "constraints": Room({"constraints": ("ElasticNet", "MaxNonzero", "Positive")}),
-    "export": Room(),
+    "export": Room({"export.feature_log": ("read_feature_log",)}, commands=("export",)),
+    "lists": Room({"lists.fusion": ("fuse",)}, commands=("fuse",)),
     "mlflow": Room(is_attribute=False),
     "plots": Room(),
     "pyterrier": Room(is_attribute=False),
     "tables": Room({"tables.scan": ("scan",)}),
+    "trec": Room(
+        {"trec.files": ("read_qrels", "read_run", "write_run"), "trec.runs": ("evaluate_run",)},
+        words={"command line": {"trec.files": ("parse_qrels", "parse_run", "run_lines")}},
+    ),
 }
 
 
@@ -65,3 +77,8 @@ def words_of(kind: str) -> dict[str, str]:
 def room_with(kind: str, word: str) -> Any:
     """Return what a word stands for, of a room that is imported for it."""
     return getattr(import_module(f"pairgram.{words_of(kind)[word]}"), word)
+
+
+def public(name: str) -> Any:
+    """Return a public name of another room, for what works with that room alone."""
+    return getattr(import_module("pairgram"), name)

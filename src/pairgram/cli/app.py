@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import pairgram
+from pairgram._rooms import ROOMS
 from pairgram.cli.export import export
 from pairgram.cli.fitting import letor, train
 from pairgram.cli.inspection import inspect
@@ -102,8 +103,13 @@ commands = (
     export,
     demo,
 )
+OF_ROOMS = {name for room in ROOMS.values() for name in room.commands}
 for command in commands:
-    app.command(cls=Command)(command)
+    if (
+        command in (train, predict, evaluate, letor, inspect, recommend, demo)
+        or command.__name__ in OF_ROOMS
+    ):
+        app.command(cls=Command)(command)
 
 
 def run() -> None:

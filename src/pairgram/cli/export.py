@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairgram
+from pairgram._rooms import public
 from pairgram._support.files import replacing, shown
 from pairgram._support.parameters import EngineName, check_text, words
 from pairgram.cli import options as opt
@@ -123,7 +124,7 @@ def export(
     if shift is not None:
         with _names_are_known():
             own |= {"shift": shift, "lowest": _lowest_score(ranker, rows)}
-    function = getattr(pairgram.export, f"to_{to.replace('-', '_')}")
+    function = getattr(public("export"), f"to_{to.replace('-', '_')}")
     if to in ("solr", "ltr-plugin", "vespa", "python"):
         own["name"] = name
     with opt.warnings_as_notes():
@@ -143,7 +144,7 @@ def export(
         _write(content, output.with_name(file))
     if verify is not None:
         with _names_are_known():
-            parity = pairgram.export.verify(exported, ranker, rows, ids)
+            parity = public("export").verify(exported, ranker, rows, ids)
         warn(f"{verify}: {parity}")
         if to == "ltr-plugin" and parity.lowest < 0:
             warn(

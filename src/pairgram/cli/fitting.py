@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pairgram
+from pairgram._rooms import public
 from pairgram._support.files import printable, shown
 from pairgram._support.parameters import check
 from pairgram.cli import options as opt
@@ -432,7 +433,7 @@ def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any,
 
         X = pyarrow.table(dict(zip(table.feature_names, X.T, strict=True)))
     if table.is_of_clicks:  # which are divided by propensities already
-        return X, pairgram.Clicks(rows.y, [1.0] * rows.n_rows), named
+        return X, public("Clicks")(rows.y, [1.0] * rows.n_rows), named
     return X, rows.y, named
 
 

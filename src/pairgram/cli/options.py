@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 import pairgram
+from pairgram._rooms import room_with
 from pairgram._support.files import kind_of_binary, naming, shown
 from pairgram._support.parameters import (
     FOURIER_KERNEL,
@@ -448,18 +449,14 @@ def reading(path: Path) -> Iterator[tuple[Any, str]]:
 
 def load_qrels(path: Path) -> dict[str, AnyArray]:
     """Read TREC's judgements, and say so on a terminal."""
-    from pairgram.datasets.trec import parse_qrels
-
     with reading(path) as named_file:
-        return parse_qrels(*named_file)
+        return room_with("command line", "parse_qrels")(*named_file)
 
 
 def load_run(path: Path) -> dict[str, AnyArray]:
     """Read a TREC run, and say so on a terminal."""
-    from pairgram.datasets.trec import parse_run
-
     with reading(path) as named_file:
-        return parse_run(*named_file)
+        return room_with("command line", "parse_run")(*named_file)
 
 
 def predict_file(model_path: Path, path: Path, *, sparse: bool) -> tuple[LetorData, AnyArray]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-import pairgram
+from pairgram._rooms import public
 from pairgram._support.files import printable, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, print_json, print_table, warn, working
@@ -114,7 +114,7 @@ def recommend(
             ids = _ids(users, user_id, "--user-id"), _ids(items, item_id, "--item-id")
         columns = user_id, item_id
         without = None if exclude is None else _known_pairs("--exclude", exclude, columns, ids)
-        found = pairgram.recommend(
+        found = public("recommend")(
             *(fitted, of_users[0], of_items[0], k),
             user_ids=of_users[1],
             item_ids=of_items[1],
@@ -157,7 +157,7 @@ def _side(file: str, column: str, names: list[str], option: str) -> tuple[Any, A
         ids = _ids(file, column, option)
         return np.empty((len(ids), 0)), ids
     with _naming(file, option):
-        return pairgram.scan(file, qid=column, features=own), None
+        return public("scan")(file, qid=column, features=own), None
 
 
 @contextmanager

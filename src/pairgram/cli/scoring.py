@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
+from typing import IO, Annotated, Any, NamedTuple, get_args
 
 import typer
 
 import pairgram
+from pairgram._rooms import public, room_with
 from pairgram._support.files import WRITTEN, naming, replacing
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.cli import options as opt
@@ -26,9 +27,6 @@ from pairgram.cli.report import (
     warn,
 )
 from pairgram.cli.tables import Columns, refuse_with_table, with_columns
-
-if TYPE_CHECKING:
-    from pairgram.rankers.fuse import Fusion
 
 COMPARED = ("ndcg@10", "map")
 ALL_ROWS = "all rows"  # the name of the only query of rows without ids
@@ -104,14 +102,14 @@ def compare(
     if qrels is not None:
         runs = {str(path): opt.load_run(path) for path in systems}
         judged, listed = opt.load_qrels(qrels), metric or COMPARED
-        result = pairgram.compare_runs(
+        result = public("compare_runs")(
             judged, runs, listed, convention=convention or "trec", **settings
         )
     else:
         y, ids = _labels(files[0], columns)
         wanted_metrics = [opt.metric_of(m, convention or "default") for m in metric or COMPARED]
         scores = {str(path): load_scores(path, len(y)) for path in systems}
-        result = pairgram.compare(y, ids, scores, wanted_metrics, **settings)
+        result = public("compare")(y, ids, scores, wanted_metrics, **settings)
     if as_json:
         print_json({"file": str(files[0] if qrels is None else qrels), **result.to_dict()})
         return
@@ -184,8 +182,6 @@ def fuse(
       pairgram fuse bm25.run dense.run --qrels qrels.txt --output fused.run --save-model f.model
       pairgram fuse new-bm25.run new-dense.run --model f.model --output new.run
     """
-    from pairgram.datasets.trec import run_lines
-
     inputs = (*map(Path, files), qrels, model)
     opt.check_one_stdin(*inputs)
     if len(files) < 2:
@@ -206,8 +202,8 @@ def fuse(
     if names and len(names) != len(runs):
         raise ValueError(f"--model fuses {len(names)} runs ({', '.join(names)}), got {len(runs)}")
     given = dict(zip(names, runs, strict=True)) if names else runs
-    fused = pairgram.fuse(given, judged, how)
-    lines = run_lines(**fused.run, tag="pairgram")
+    fused = public("fuse")(given, judged, how)
+    lines = room_with("command line", "run_lines")(**fused.run, tag="pairgram")
     if save_model is not None:
         fused.model.save(save_model)
     if fused.n_judged is not None:
@@ -215,7 +211,7 @@ def fuse(
     write_lines(output, lines)
 
 
-def _learnt(fused: Fusion) -> str:
+def _learnt(fused: Any) -> str:
     """Return words on what judged queries have taught."""
     n_judged = fused.n_judged or 0
     queries = f"{count(n_judged, 'judged query', 'judged queries')} of different labels"
@@ -474,8 +470,8 @@ def _of_run(
     opt.check_one_stdin(qrels, run)
     judged, lists = opt.load_qrels(qrels), opt.load_run(run)
     common: Any = {"convention": convention}
-    means = pairgram.evaluate_run(judged, lists, names, **common)
-    values = pairgram.evaluate_run(judged, lists, names, per_query=True, **common)
+    means = public("evaluate_run")(judged, lists, names, **common)
+    values = public("evaluate_run")(judged, lists, names, per_query=True, **common)
     lacking = len(set(values["qid"]) - set(lists["qid"]))
     if lacking:
         lacks = f"lacks {count(lacking, 'query', 'queries')} of {name_of(qrels)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -49,6 +50,23 @@ def unpacked(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
     if head.startswith(b"BZh"):
         return "bzip2", io.BufferedReader(_Streams(raw, bz2.BZ2Decompressor, padded=False))
     return "plain", raw
+
+
+def lines_of(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of every line that is not blank, nor ``#`` with a blank."""
+    found = kind_of_binary(raw.peek(1024)[:1024])
+    kind, file = unpacked(raw)
+    if kind == "plain" and found is not None:
+        raise ValueError(f"{name}: found {found}, want lines of text")
+    try:
+        for at, line in enumerate(file, 1):
+            text = line.removeprefix(codecs.BOM_UTF8) if at == 1 else line
+            if text.strip() and not (text[:1] == b"#" and text[1:2].isspace()):
+                yield at, text
+    except DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{name}: the {kind} data are damaged: {error}") from None
 
 
 def _xz_stream() -> lzma.LZMADecompressor:

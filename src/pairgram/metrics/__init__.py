@@ -1,6 +1,6 @@
 """Ranking metrics: their options and conventions, their values in every query, and scorers.
 
-`runs` measures TREC runs. `compare` holds systems against each other, query by query.
+`metric` has the table of all families, and `evaluation` judges scores by them.
 """
 
 from pairgram.metrics.evaluation import evaluate, get_metric, make_scorer

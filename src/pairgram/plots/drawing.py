@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from sklearn.base import BaseEstimator
 
-    from pairgram import Comparison
-
 # The first two are of Okabe and Ito's palette.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
 LONGEST_LABEL = 36
@@ -182,7 +180,7 @@ def _columns_of(
 
 
 def differences(
-    comparison: Comparison,
+    comparison: Any,
     systems: tuple[str, str] | None = None,
     metric: str | None = None,
     ax: Any = None,

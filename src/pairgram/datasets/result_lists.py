@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pairgram._rooms import public
 from pairgram._support.arrays import real_array
 from pairgram.data.queries import id_texts
-from pairgram.datasets.trec import read_qrels, read_run
 
 # For every query, by its text, the numbers of its documents.
 Lists = dict[str, dict[str, float]]
@@ -26,7 +26,7 @@ _COLUMNS = {
 
 def qrels_of(source: object) -> Lists:
     """Return judgements in any of the forms of `evaluate_run`."""
-    lists = _lists(source, "qrels", "label", read_qrels)
+    lists = _lists(source, "qrels", "label", "read_qrels")
     for query, own in lists.items():
         for name, label in own.items():
             if not np.isfinite(label):
@@ -39,12 +39,12 @@ def qrels_of(source: object) -> Lists:
 
 def run_of(source: object, argument: str = "run") -> Lists:
     """Return a run in any of the forms of `evaluate_run`, which messages call by a name."""
-    return _lists(source, argument, "score", read_run)
+    return _lists(source, argument, "score", "read_run")
 
 
-def _lists(source: object, argument: str, number: str, read: Callable[[Any], Any]) -> Lists:
+def _lists(source: object, argument: str, number: str, reader: str) -> Lists:
     if isinstance(source, (str, os.PathLike)):
-        source = read(source)
+        source = public(reader)(source)
     names = getattr(source, "column_names", getattr(source, "columns", None))
     if names is None and hasattr(source, "to_dict"):  # ranx
         source = source.to_dict()
@@ -110,3 +110,14 @@ def _by_query(
             )
         own[name] = value
     return lists
+
+
+def by_trec_order(names: list[str], scores: NDArray[Any]) -> NDArray[np.int64]:
+    """Return documents in the order of trec_eval: float32 scores, then names, both descending."""
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, as there
+        keys = -scores.astype(np.float32)
+    order = np.argsort(keys, kind="stable")
+    if (keys[order[1:]] != keys[order[:-1]]).all():
+        return order
+    by_name = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True), np.int64)
+    return by_name[np.argsort(keys[by_name], kind="stable")]

@@ -15,8 +15,7 @@ from pairgram._support.arrays import object_array, without_names
 from pairgram._support.checks import AnyArray, ArgumentError, Flags, Rows, Vector, verbatim
 from pairgram._support.parameters import FusionName, check_text
 from pairgram.data.queries import Queries
-from pairgram.datasets.lists import Lists, qrels_of, run_of
-from pairgram.datasets.trec import by_trec_order
+from pairgram.datasets.result_lists import Lists, by_trec_order, qrels_of, run_of
 from pairgram.features.inputs import RANK_OFFSET, ListInputs
 from pairgram.metrics.evaluation import get_metric
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV

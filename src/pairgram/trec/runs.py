@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from pairgram._support.arrays import object_array
 from pairgram._support.parameters import Convention, check_text
-from pairgram.datasets.lists import Lists, qrels_of, run_of
-from pairgram.datasets.trec import by_trec_order
+from pairgram.datasets.result_lists import Lists, by_trec_order, qrels_of, run_of
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from axes import every
 from pairgram import compare, compare_runs, evaluate, evaluate_run, make_ranking, plots
-from parts.metrics import (
+from parts.comparing import (
     bootstrap_means,
     holm,
     percentile_intervals,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import io
 import math
 import os
@@ -11,13 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.checks import AnyArray
-from pairgram._support.files import kind_of_binary, naming, replacing, shown
+from pairgram._support.files import naming, replacing, shown
 from pairgram.data.queries import id_texts
-from pairgram.datasets.letor import DAMAGE, compressing, unpacked
+from pairgram.datasets.letor import compressing, lines_of
+from pairgram.datasets.result_lists import by_trec_order
 
 Columns = dict[str, AnyArray]
 
@@ -193,23 +193,6 @@ def _parse(raw: io.BufferedReader, name: str, form: _Form) -> Columns:
     return {"qid": object_array(ids), "docno": object_array(documents), form.column: numbers}
 
 
-def lines_of(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the bytes of every line that is not blank, nor ``#`` with a blank."""
-    found = kind_of_binary(raw.peek(1024)[:1024])
-    kind, file = unpacked(raw)
-    if kind == "plain" and found is not None:
-        raise ValueError(f"{name}: found {found}, want lines of text")
-    try:
-        for at, line in enumerate(file, 1):
-            text = line.removeprefix(codecs.BOM_UTF8) if at == 1 else line
-            if text.strip() and not (text[:1] == b"#" and text[1:2].isspace()):
-                yield at, text
-    except DAMAGE as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(f"{name}: the {kind} data are damaged: {error}") from None
-
-
 def write_run(
     path: str | os.PathLike[str],
     qid: ArrayLike,
@@ -295,17 +278,6 @@ def _lines_of(query: str, rows: dict[str, int], scores: AnyArray, tag: str) -> I
     own = own[~np.isnan(own)]
     for rank, at in enumerate(by_trec_order(names, own), 1):
         yield f"{query} Q0 {names[at]} {rank} {own[at]!s} {tag}"
-
-
-def by_trec_order(names: list[str], scores: AnyArray) -> NDArray[np.int64]:
-    """Return documents in the order of trec_eval: float32 scores, then names, both descending."""
-    with np.errstate(over="ignore"):  # beyond float32 is infinite, as there
-        keys = -scores.astype(np.float32)
-    order = np.argsort(keys, kind="stable")
-    if (keys[order[1:]] != keys[order[:-1]]).all():
-        return order
-    by_name = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True), np.int64)
-    return by_name[np.argsort(keys[by_name], kind="stable")]
 
 
 def _words(ids: ArrayLike, argument: str, n_rows: int) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, t as student, ttest_ind
 
+from pairgram._rooms import public
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.checks import AnyArray, Flags, Vector
 from pairgram._support.parameters import check_size, check_text
@@ -19,7 +20,6 @@ from pairgram._support.tabled import Table, rows_of, text_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, is_loss, listed_metrics
-from pairgram.metrics.runs import evaluate_run
 
 # This many signs or counts of resampled queries are held at a time: 32 MiB.
 _BLOCK = 1 << 22
@@ -494,7 +494,9 @@ def compare_runs(
     values: dict[str, dict[str, Vector]] = {}
     ids: list[Any] = []
     for name in names:
-        found = evaluate_run(qrels, runs[name], listed, convention=convention, per_query=True)
+        found = public("evaluate_run")(
+            qrels, runs[name], listed, convention=convention, per_query=True
+        )
         ids = found.pop("qid").tolist()
         for metric, column in found.items():
             values.setdefault(metric, {})[name] = column

@@ -17,8 +17,8 @@ from pairgram._support.checks import AnyArray, ArgumentError
 from pairgram._support.files import naming, shown
 from pairgram._support.parameters import LoggingEngine, PluginName, check_text
 from pairgram.data.queries import id_texts
-from pairgram.datasets.lists import qrels_of
-from pairgram.datasets.trec import lines_of
+from pairgram.datasets.letor import lines_of
+from pairgram.datasets.result_lists import qrels_of
 
 Unjudged = Literal["drop", "zero"]
 

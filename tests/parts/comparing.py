@@ -1,0 +1,19 @@
+"""The parts of comparing that have tests of their own."""
+
+from pairgram.comparing.comparison import (
+    bootstrap_means,
+    holm,
+    percentile_intervals,
+    randomization_test,
+    t_test,
+    two_sample_test,
+)
+
+__all__ = [
+    "bootstrap_means",
+    "holm",
+    "percentile_intervals",
+    "randomization_test",
+    "t_test",
+    "two_sample_test",
+]
