@@ -164,3 +164,11 @@ def alarm(monkeypatch):
     yield alarm
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def iterate(set_limits):
+    """Solve sparse rows and products of any shape by conjugate gradients."""
+    from problems import BY_STEPS
+
+    set_limits(**BY_STEPS)

@@ -8,7 +8,7 @@ FRESH = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "sp
 LIBRARIES = ["pandas", "dask.dataframe", "distributed", "pairgram.cli.app", "pairgram.datasets"]
 LIBRARIES += ["pydantic.type_adapter", "skops.io"]
 LIBRARIES += ["pairgram.tables.dask", "pairgram.solvers.pairgram"]
-LIBRARIES += ["pairgram.model_selection.interactions", "pairgram.comparing.comparison"]
+LIBRARIES += ["pairgram.cross.interactions", "pairgram.comparing.comparison"]
 ROOMS = ("load", "rank_rls", "rank_svm", "elm_rank", "fit_many", "recommend")
 LIBRARIES += [f"pairgram.rankers.{one}" for one in ROOMS]
 

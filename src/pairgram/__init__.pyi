@@ -6,6 +6,7 @@ from pairgram import (
     clicks as clicks,
     comparing as comparing,
     constraints as constraints,
+    cross as cross,
     datasets as datasets,
     export as export,
     lists as lists,
@@ -31,6 +32,12 @@ from pairgram.constraints import (
     MaxNonzero as MaxNonzero,
     Positive as Positive,
 )
+from pairgram.cross.interactions import (
+    leave_last_out as leave_last_out,
+    sample_negatives as sample_negatives,
+)
+from pairgram.cross.products import Cross as Cross
+from pairgram.cross.recommend import recommend as recommend
 from pairgram.data.pairs import Pairs as Pairs
 from pairgram.data.preferences import Preferences as Preferences
 from pairgram.data.queries import MissingQueryWarning as MissingQueryWarning
@@ -41,7 +48,6 @@ from pairgram.datasets import (
     make_ranking as make_ranking,
 )
 from pairgram.export.feature_log import read_feature_log as read_feature_log
-from pairgram.features.cross import Cross as Cross
 from pairgram.features.kernel_map import Kernel as Kernel
 from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
@@ -54,10 +60,6 @@ from pairgram.metrics import (
     get_metric as get_metric,
     make_scorer as make_scorer,
     metric_names as metric_names,
-)
-from pairgram.model_selection.interactions import (
-    leave_last_out as leave_last_out,
-    sample_negatives as sample_negatives,
 )
 from pairgram.model_selection.splits import QueryKFold as QueryKFold
 from pairgram.rankers.base import row_scorer as row_scorer
@@ -73,7 +75,6 @@ from pairgram.rankers.fit_many import fit_many as fit_many
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
 from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
-from pairgram.rankers.recommend import recommend as recommend
 from pairgram.rankers.scores import predict as predict
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan

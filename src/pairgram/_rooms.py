@@ -51,6 +51,19 @@ ROOMS = {
         commands=("compare",),
     ),
     "constraints": Room({"constraints": ("ElasticNet", "MaxNonzero", "Positive")}),
+    "cross": Room(
+        {
+            "cross.interactions": ("leave_last_out", "sample_negatives"),
+            "cross.products": ("Cross",),
+            "cross.recommend": ("recommend",),
+        },
+        words={
+            "command line": {"cross.recommend": ("places_of",)},
+            "feature map": {"cross.products": ("Cross",)},
+            "skops": {"cross.products": ("Cross",)},
+        },
+        commands=("recommend",),
+    ),
     "export": Room({"export.feature_log": ("read_feature_log",)}, commands=("export",)),
     "lists": Room({"lists.fusion": ("fuse",)}, commands=("fuse",)),
     "mlflow": Room(is_attribute=False),

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from problems import BY_STEPS
-
 
 # Of this scope the fixture lasts for one function, with all examples that hypothesis draws for it.
 @pytest.fixture(params=["eigenvectors", "band"], scope="class")
@@ -17,9 +15,3 @@ def decomposition(request: pytest.FixtureRequest, limits_of: Any) -> Iterator[st
     """Solve small systems in the basis of eigenvectors, as usual, or by a band form."""
     with limits_of(band_order=1, fold_share=1.0) if request.param == "band" else nullcontext():
         yield request.param
-
-
-@pytest.fixture
-def iterate(set_limits: Any) -> None:
-    """Solve sparse rows and products of any shape by conjugate gradients."""
-    set_limits(**BY_STEPS)

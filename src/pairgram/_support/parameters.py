@@ -166,12 +166,6 @@ _UP_TO_MAX = number(1, high=MAX_DEGREE)
 ACTIVATION = choice(*words(ActivationName))
 NAMED_KERNEL, FOURIER_KERNEL = choice(*KERNEL_PARAMETERS), choice(*words(FourierKernel))
 
-_COLUMN = Setting("a name or a number", lambda value: is_integer(value) or TEXT.fits(value))
-_COLUMNS = Setting(
-    "a name or a number of a column, or a list of these",
-    lambda value: _COLUMN.fits(value) or list_of(_COLUMN, "").fits(value),
-)
-
 
 class Parameter(NamedTuple):
     """A parameter.
@@ -306,9 +300,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "Kernel.kernel": Parameter(stored=choice(*words(KernelName))),
     "Nystroem.kernel": Parameter(stored=NAMED_KERNEL),
     "RandomFourier.kernel": Parameter(FOURIER_KERNEL),
-    "Cross.left": Parameter(stored=_COLUMNS),
-    "Cross.right": Parameter(stored=_COLUMNS),
-    "Cross.keep": Parameter(stored=optional(_COLUMNS)),
     "gamma": Parameter(
         optional(POSITIVE),
         "--gamma GRID",

@@ -62,7 +62,7 @@ def without_row_warnings(heard: Heard | None = None) -> Iterator[None]:
         _heard.reset(tokens[1])
 
 
-def _tell(kind: str, message: str) -> None:
+def tell(kind: str, message: str) -> None:
     """Warn, or keep the message where it is heard."""
     if (heard := _heard.get()) is not None:
         heard.setdefault(kind, message)
@@ -73,15 +73,6 @@ def _tell(kind: str, message: str) -> None:
 def is_heard() -> bool:
     """Tell whether what is said of rows comes to anybody."""
     return not _silent.get() or _heard.get() is not None
-
-
-def warn_of_unused_inputs(kind: str) -> None:
-    """Warn of inputs before a `Cross` whose sides name none of the columns that they add."""
-    _tell(
-        "inputs",
-        f"inputs={kind!r} changes nothing, because no side of the Cross names a column that these "
-        "inputs add, which come after those of X: use 'quantile', or give a side some of them",
-    )
 
 
 def warn_of_equal_labels() -> None:
@@ -96,7 +87,7 @@ def warn_of_equal_labels() -> None:
 
 def warn_of_lost_digits() -> None:
     """Warn that a difference of sums is rounding error, or nearly so."""
-    _tell(
+    tell(
         "digits",
         "what the model leaves of the labels has fewer than two digits, because it is a difference "
         "of large sums, so that the noise or the loss is not known: subtract from the labels what "
@@ -222,7 +213,7 @@ def warn_of_narrow_columns(squares: Vector, names: Any) -> None:
     if loses_narrow(squares):
         columns = np.argmax(squares), np.argmin(np.where(squares > 0, squares, np.inf))
         wide, narrow = (j if names is None else repr(names[j]) for j in columns)
-        _tell(
+        tell(
             "narrow",
             f"column {wide} of X spreads so much more widely than column {narrow} that the weight "
             "of such narrow columns is lost: give inputs='standard', or scale=True to least "
@@ -277,7 +268,7 @@ def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
     order = np.argsort(-spreads, kind="stable")
     large = order[: int(np.count_nonzero(varying & ~small))]
     ignored = order[len(large) : int(np.count_nonzero(varying))][::-1]
-    _tell(
+    tell(
         "spreads",
         f"columns of X differ so much in spread that {what} will hardly see {len(ignored)} of "
         f"{np.count_nonzero(varying)}: the standard deviation is largest in {described(large)} and "
@@ -294,7 +285,7 @@ def _warn_of_bits(X: Matrix, kernel: str) -> None:
         binary = ((rows == ends[0]) | (rows == ends[1])).all(axis=0)
         at = int(np.argmax(ends[0] < ends[1]))
         if ends[0][at] < ends[1][at] and (two_signs & binary).all():
-            _tell(
+            tell(
                 "bits",
                 "X looks like bits that were standardised or centred, with two values in a "
                 f"column, such as {ends[0][at]:.3g} and {ends[1][at]:.3g}, but kernel={kernel!r} "
@@ -304,7 +295,7 @@ def _warn_of_bits(X: Matrix, kernel: str) -> None:
     if not len(values) or values.max() > 255 or values.min() < 0 or (values % 1 != 0).any():
         return
     if np.count_nonzero(values >= PACKED_FROM) > PACKED_SHARE * np.count_nonzero(values):
-        _tell(
+        tell(
             "packed bits",
             f"X looks like packed bits, with whole numbers up to {values.max():g}, but "
             f"kernel={kernel!r} takes a column for each bit or count: np.unpackbits(X, axis=1) "

@@ -105,10 +105,7 @@ commands = (
 )
 OF_ROOMS = {name for room in ROOMS.values() for name in room.commands}
 for command in commands:
-    if (
-        command in (train, predict, evaluate, letor, inspect, recommend, demo)
-        or command.__name__ in OF_ROOMS
-    ):
+    if command in (train, predict, evaluate, letor, inspect, demo) or command.__name__ in OF_ROOMS:
         app.command(cls=Command)(command)
 
 

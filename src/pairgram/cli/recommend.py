@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pairgram._rooms import public
+from pairgram._rooms import public, room_with
 from pairgram._support.files import printable, shown
 from pairgram.cli import options as opt
 from pairgram.cli.report import count, print_json, print_table, warn, working
@@ -190,7 +190,6 @@ def _known_pairs(
     import numpy as np
 
     from pairgram.data.queries import plain_ids
-    from pairgram.rankers.recommend import places_of
 
     pairs = [
         _ids(file, column, option)
@@ -198,7 +197,7 @@ def _known_pairs(
     ]
     there = np.ones(len(pairs[0]), bool)
     for own, ids in zip(pairs, known, strict=True):
-        there &= places_of(own, ids) >= 0
+        there &= room_with("command line", "places_of")(own, ids) >= 0
     if not there.all():
         user, item = (plain_ids(own[~there][:1])[0] for own in pairs)
         lost = f"{printable(file)} has {count(int((~there).sum()), 'pair')} of a user or an item"

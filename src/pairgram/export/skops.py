@@ -8,7 +8,6 @@ from pairgram._rooms import words_of
 TYPES = {
     "data.hashed_ids": ("IdSet", "QueryIds"),
     "data.pairs": ("Pairs",),
-    "features.cross": ("Cross",),
     "features.inputs": ("ListInputs", "QuantileInputs", "ScaledInputs"),
     "features.kernel_map": ("Kernel",),
     "features.kernel_values": ("KernelFunction",),

@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from inspect import signature
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeGuard
 
 import numpy as np
 import scipy.linalg
@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import pairgram._core as _core
+from pairgram._rooms import words_of
 from pairgram._support.arrays import (
     block_rows,
     blocks,
@@ -31,7 +32,7 @@ from pairgram._support.arrays import (
     require_numbers,
     with_entries,
 )
-from pairgram._support.checks import AnyArray, Rows, Vector, naming_not_finite, require_finite
+from pairgram._support.checks import AnyArray, Vector, naming_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import PARAMETERS, stored
 from pairgram._support.schema import Kind, brief, check_record
@@ -166,26 +167,28 @@ def score_features(H: Matrix, coefs: Vector) -> Vector:
     return _core.score_rows(rows, np.ascontiguousarray(coefs), thread_count())
 
 
-class Sides(NamedTuple):
-    """The sides of a map to products.
+class Unmade(Protocol):
+    """What fits do in place of making all the features of a fitted map, which are very many."""
 
-    Attributes
-    ----------
-    left : ndarray of int64, or None
-        The columns of the left side; None if other columns are made of the rows before.
-    n_left, n_right : int
-        The numbers of features of the sides. Each of one is multiplied by each of the other.
-    right : FeatureMap
-        A fitted map to the kept columns and the right side.
-    columns : ndarray of int64
-        The columns that the sides are made of, with those that are kept.
-    """
+    def after(self, inputs: Any) -> Unmade:
+        """Return the same for rows that inputs come before."""
 
-    left: Rows | None
-    n_left: int
-    n_right: int
-    right: FeatureMap
-    columns: Rows
+    def check_inputs(self, inputs: Any, warns: bool) -> None:
+        """Refuse inputs that make no sense before the map; warn of those without effect."""
+
+    def rows_of(self, systems: Sequence[Any], settings: Any) -> Any:
+        """Return the rows of several systems as `SparseRows` has them, for products alone."""
+
+    def step_work(self, data: Any) -> dict[str, float]:
+        """Return the work of such a product of a vector of one system."""
+
+    def direct_work(self, data: Any, n_rows: int, n_held_alphas: int) -> dict[str, float] | None:
+        """Return the work up to a matrix, and of held-out scores; None if features are made."""
+
+    def folds_out(
+        self, data: Any, settings: Any, eigen: Any, folds: Any, alphas: Vector
+    ) -> tuple[Vector, Vector] | None:
+        """Return scores and shares of whole folds that are held out, or None, as above."""
 
 
 class ValueMap(ABC):
@@ -252,8 +255,8 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Return the matrix and the offsets of a linear map, or None for any other map."""
         return None
 
-    def _sides(self) -> Sides | None:
-        """Return the sides of a map to products, or None for any other map."""
+    def _unmade(self) -> Unmade | None:
+        """Return what fits do in place of making the features, or None if they are made."""
         return None
 
     def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
@@ -465,9 +468,9 @@ def linear_nodes(feature_map: Transformer | None) -> LinearNodes | None:
     return feature_map._as_linear() if is_known(feature_map) else None
 
 
-def sides_of(feature_map: Transformer | None) -> Sides | None:
-    """Return the sides of a fitted map to products, or None for any other map."""
-    return feature_map._sides() if is_known(feature_map) else None
+def unmade(feature_map: Transformer | None) -> Unmade | None:
+    """Return what fits do in place of making the features of a fitted map, or None."""
+    return feature_map._unmade() if is_known(feature_map) else None
 
 
 def unwhitened(feature_map: Transformer | None) -> tuple[ValueMap, Vector] | None:
@@ -579,11 +582,11 @@ def scores_in_blocks(features: Callable[[Any], Any], X: Matrix, coefs: Vector) -
 
 # The maps that model files can hold, by the names there.
 MAPS = {
-    "Cross": "pairgram.features.cross",
-    "Kernel": "pairgram.features.kernel_map",
-    "Nystroem": "pairgram.features.nystroem",
-    "RandomFourier": "pairgram.features.random_fourier",
-    "RandomNodes": "pairgram.features.random_nodes",
+    "Kernel": "features.kernel_map",
+    "Nystroem": "features.nystroem",
+    "RandomFourier": "features.random_fourier",
+    "RandomNodes": "features.random_nodes",
+    **words_of("feature map"),
 }
 
 
@@ -601,7 +604,7 @@ def describe_map(
         return {}, None
     kind = type(feature_map).__name__
     # Types are compared exactly, since a subclass may have its own code.
-    if MAPS.get(kind) != type(feature_map).__module__:
+    if type(feature_map).__module__ != f"pairgram.{MAPS.get(kind)}":
         raise ValueError(
             f"feature_map is a {kind}, which a file cannot hold without running code when it is "
             f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
@@ -620,15 +623,16 @@ def restore_map(arrays: dict[str, AnyArray], settings: dict[str, Any] | None) ->
 
 
 def _class_of(kind: str) -> type[FeatureMap]:
-    return getattr(import_module(MAPS[kind]), kind)
+    return getattr(import_module(f"pairgram.{MAPS[kind]}"), kind)
 
 
 def kind_of_map(kind: str) -> Kind:
     """Return what a file holds of a map of a class: its parameters, and what the class says."""
     own = _class_of(kind)
     names = signature(own).parameters
-    keys = (key if (key := f"{kind}.{name}") in PARAMETERS else name for name in names)
     in_file = own._in_file
+    others = (name for name in names if name not in in_file.settings)
+    keys = (key if (key := f"{kind}.{name}") in PARAMETERS else name for name in others)
     return in_file._replace(settings={**stored(*keys), **in_file.settings})
 
 

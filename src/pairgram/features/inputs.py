@@ -30,7 +30,7 @@ from pairgram.features.base import (
     FeatureMap,
     LinearNodes,
     RowScorer,
-    Sides,
+    Unmade,
     ValueMap,
     checked,
     features_of,
@@ -45,7 +45,7 @@ from pairgram.features.base import (
     scorer_of,
     scores_of_rows,
     scores_sparse,
-    sides_of,
+    unmade,
     unwhitened,
 )
 from pairgram.features.formulas import Column, through
@@ -724,12 +724,9 @@ class InputMap(FeatureMap):
         nodes = linear_nodes(self.feature_map)
         return None if nodes is None else replace(nodes, before=InputMap(self.inputs))
 
-    def _sides(self) -> Sides | None:
-        sides = sides_of(self.feature_map)
-        if sides is None:
-            return None
-        right = InputMap(self.inputs, sides.right)
-        return sides._replace(left=None, right=right)
+    def _unmade(self) -> Unmade | None:
+        own = unmade(self.feature_map)
+        return None if own is None else own.after(self.inputs)
 
     def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
         parts = unwhitened(self.feature_map)

@@ -23,13 +23,12 @@ from pairgram._support.parameters import Missing, check
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_rows,
-    warn_of_unused_inputs,
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, warn_of_missing_queries
-from pairgram.features.base import Sides, draws_only, is_kernel, is_known, sides_of
+from pairgram.features.base import draws_only, is_kernel, is_known, unmade
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import (
     GAPS,
@@ -268,20 +267,9 @@ class Preparation:
             names = names if data.applied is None else data.applied.names(names)
             fitted = fit_after(inputs, feature_map, data.X, names)
         made = data.applied or inputs
-        if made is not None and (sides := sides_of(fitted)) is not None:
-            self._check_sides(made, sides)
+        if made is not None and (products := unmade(fitted)) is not None:
+            products.check_inputs(made, self.is_one)
         return replace(data, feature_map=fitted)
-
-    def _check_sides(self, inputs: FittedInputs, sides: Sides) -> None:
-        """Refuse inputs that make no sense before a `Cross`, and warn of those without effect."""
-        if inputs.reads_lists:
-            raise ArgumentError(
-                "inputs",
-                f"must not be {inputs.kind!r} before a Cross: within a list, the columns of a "
-                "person are all alike",
-            )
-        if self.is_one and len(inputs.parts) > 1 and sides.columns.max() < inputs.n_features_in_:
-            warn_of_unused_inputs(inputs.kind)
 
     def _require_memory(self, data: RankingData) -> None:
         X, precomputed = data.X, is_precomputed(self.feature_map.kernel)

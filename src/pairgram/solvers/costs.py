@@ -13,13 +13,11 @@ from pairgram._support.rates import seconds_of
 from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import sides_of
+from pairgram.features.base import unmade
 from pairgram.solvers.statistics import DENSE_GRAM, SPARSE_GRAM
 
 # Few products that one ridge takes, with what comes before, and those of each further ridge.
 FIRST_STEPS, FURTHER_STEPS = 30, 4
-# So many rows tell whether left sides vary within queries.
-SEEN_ROWS = 10_000
 # The share of a first solution of RankSVM that each solution that starts from another one takes.
 FURTHER_SOLUTION = 1 / 3
 
@@ -50,22 +48,19 @@ ONE_RIDGE = Work()
 
 
 def can_iterate(data: RankingData) -> bool:
-    """Tell whether `Systems` solve the rows: CSR rows without a map, or with a map to products."""
+    """Tell whether `Systems` solve the rows: CSR rows without a map, or unmade features."""
     if data.feature_map is None:
         return scipy.sparse.issparse(data.X)
-    return sides_of(data.feature_map) is not None and data.is_one_block
+    return unmade(data.feature_map) is not None and data.is_one_block
 
 
 def step_seconds(data: RankingData) -> float:
     """Return the time that a product with XᵀLX takes without it, for one of several systems."""
-    sides = sides_of(data.feature_map)
-    if sides is None:
+    own = unmade(data.feature_map)
+    if own is None:
         work = {"step entry": float(data.n_entries), "step column": float(data.X.shape[1])}
     else:
-        n_products = sides.n_left * sides.n_right
-        n_rows, width = len(data.y), data.n_features - n_products + sides.n_right
-        n_left = n_rows if _width_of_right_side(data) is None else data.queries.n_filled
-        work = {"step value": float(n_rows) * width, "gram": 2.0 * n_left * n_products}
+        work = own.step_work(data)
     return seconds_of(work | {"step": 1.0})
 
 
@@ -81,6 +76,7 @@ def primal_seconds(
     d = float(data.n_features)
     n_rows = len(data.y) if n_rows is None else n_rows
     work_of = dict.fromkeys(("gram", "sparse gram", "held out"), 0.0)
+    is_held = work.exact and not constrained
     if scipy.sparse.issparse(data.X) and data.feature_map is None:
         for count in (n_rows, max(1, data.queries.n_queries)):  # the rows, and sums over queries
             filled = min(d, data.X.nnz / count)
@@ -88,13 +84,9 @@ def primal_seconds(
             work_of["sparse gram" if few else "gram"] += count * (filled if few else d) ** 2
     elif isinstance(data, ComparedRows):  # sums of items, whose products are few
         work_of["gram"] += d * (8.0 * n_rows + data.X.H.shape[0] * d)
-    elif (width := _width_of_right_side(data)) is not None:  # no products are made
-        n_queries = data.queries.n_filled
-        n_held = min(float(n_rows), n_queries * float(width))
-        work_of["gram"] += n_rows * float(width) ** 2 + n_queries * d * d / 2
-        if work.exact and not constrained:
-            work_of["gram"] += (2.0 * n_held * width + n_queries * d) * d
-            work_of["held out"] += n_held * d * work.n_alphas
+    elif (found := _unmade_work(data, n_rows, is_held * work.n_alphas)) is not None:
+        work_of |= found
+        if is_held:
             return seconds_of(work_of | {"basis": d**3})
     else:
         work_of["gram"] += n_rows * d * (d + 2.0 * int(data.X.shape[1]))
@@ -111,21 +103,9 @@ def primal_seconds(
     return seconds_of(work_of | {cube: work.n_systems * d**3, "square": work.n_systems * d**2})
 
 
-def _width_of_right_side(data: RankingData) -> int | None:
-    """Return how many columns vary within queries, if products with what does not are the features.
-
-    Some of the rows tell whether the left side varies.
-    """
-    sides = sides_of(data.feature_map)
-    if sides is None or scipy.sparse.issparse(data.X):
-        return None
-    if sides.left is not None:
-        rows = slice(SEEN_ROWS)
-        query, left = data.queries.index()[rows], data.X[rows][:, sides.left]
-        same = (left[1:] == left[:-1]).all(axis=1) | (query[1:] != query[:-1])
-        if not same.all():
-            return None
-    return data.n_features - (sides.n_left - 1) * sides.n_right
+def _unmade_work(data: RankingData, n_rows: int, n_held_alphas: int) -> dict[str, float] | None:
+    own = unmade(data.feature_map)
+    return None if own is None else own.direct_work(data, n_rows, n_held_alphas)
 
 
 def dual_seconds(data: RankingData, work: Work) -> float:

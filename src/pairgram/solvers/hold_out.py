@@ -28,7 +28,7 @@ from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData, apply_half_laplacian, as_slice, without_features
 from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import dense, linear_nodes, score_features, sides_of
+from pairgram.features.base import dense, linear_nodes, score_features, unmade
 from pairgram.features.inputs import factors_of
 from pairgram.model_selection.splits import GroupSplits, Splits, fold_of_rows
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
@@ -315,8 +315,9 @@ def _queries_out(
     data: RankingData, settings: Pairs, eigen: EigenPath, folds: Queries, alphas: Vector
 ) -> tuple[Vector, Vector]:
     """Return `folds_out` of whole queries in the primal form."""
-    if sides_of(data.feature_map) is not None and data.is_one_block:
-        found = _crosses_out(data, settings, eigen, folds, alphas)
+    own = unmade(data.feature_map)
+    if own is not None and data.is_one_block:
+        found = own.folds_out(data, settings, eigen, folds, alphas)
         if found is not None:
             return found
     basis, made = eigen.basis, data
@@ -343,35 +344,6 @@ def _queries_out(
     rank = basis.shape[1]
     units = units_of_lists(made, made, settings, folds, rank, rows_in_basis)
     return hold_out(eigen, alphas, units, len(data.y))
-
-
-def _crosses_out(
-    data: RankingData, settings: Pairs, eigen: EigenPath, folds: Queries, alphas: Vector
-) -> tuple[Vector, Vector] | None:
-    """Return `folds_out` of products that are never made; None if left sides vary in queries."""
-    order = np.arange(len(data.y)) if folds.order is None else folds.order
-    sorted_, of_queries = data.take(order), None
-    if sorted_.group_of is not None:
-        first = np.flatnonzero(np.diff(sorted_.group_of, prepend=-1))
-        of_queries = np.append(first, len(sorted_.group_of)).astype(np.int64)
-    with single_threaded_blas:
-        found = _core.cross_hold_out(
-            sorted_.problem(settings),
-            sorted_.X,
-            sorted_.targets(settings),
-            basis=np.ascontiguousarray(eigen.basis),
-            eigenvalues=eigen.eigenvalues,
-            projection=eigen.projection,
-            alphas=alphas,
-            folds=of_queries,
-            map=sorted_.node_map(),
-            n_threads=thread_count(),
-        )
-    if found is None:
-        return None
-    scores, held = np.empty((len(alphas), len(order))), np.empty(len(order))
-    scores[:, order], held[order] = found
-    return scores, held
 
 
 def first_rows(queries: Queries) -> Rows:

@@ -15,8 +15,7 @@ from pairgram._support.checks import Flags, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import sides_of
-from pairgram.solvers.cross_rows import CrossRows, Kronecker
+from pairgram.features.base import unmade
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
 from pairgram.solvers.sparse_rows import SparseRows
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES
@@ -57,7 +56,7 @@ class Systems:
     ----------
     systems : sequence of RankingData
         The same rows and targets, with the row weights of each system: CSR rows without a feature
-        map, rows with a map to products, or the same comparisons of CSR items.
+        map, rows with unmade features, or the same comparisons of CSR items.
     settings : Pairs
     most_products : float, default=infinity
         `solve` gives up once so many vectors were multiplied.
@@ -69,7 +68,7 @@ class Systems:
 
     Notes
     -----
-    A step of conjugate gradients multiplies by XᵀLX, as `SparseRows` or `CrossRows` say. All
+    A step of conjugate gradients multiplies by XᵀLX, as `SparseRows` says. All
     systems take their steps together, so that X is read once a step. The number of steps grows with
     the square root of the condition that the preconditioner leaves.
 
@@ -92,7 +91,8 @@ class Systems:
         self.n_products, self._most_products = 0, most_products
         self._systems = [one.as_scope(settings) for one in systems]
         self._settings = settings
-        of_rows = SparseRows if sides_of(systems[0].feature_map) is None else CrossRows
+        own = unmade(systems[0].feature_map)
+        of_rows = SparseRows if own is None else own.rows_of
         with single_threaded_blas:
             self._rows = of_rows(self._systems, settings)
             self._n_features = self._rows.n_features
@@ -240,7 +240,7 @@ class Descent:
     b : ndarray of shape (n_features,), float64
     squares : ndarray of shape (2, n_features), float64
         The diagonal of G, and what it would be if no origin were taken off the features.
-    precondition : Diagonal or Kronecker
+    precondition : Diagonal
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     tolerance : float
         The share of b below which true residuals are to fall.
@@ -265,7 +265,7 @@ class Descent:
         self,
         b: Vector,
         squares: Vector,
-        precondition: Diagonal | Kronecker,
+        precondition: Diagonal,
         alphas: Vector,
         tolerance: float,
         out: Vector,

@@ -15,7 +15,7 @@ from pairgram._support.checks import Flags, Rows, Vector, require_finite
 from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import sides_of
+from pairgram.features.base import FeatureMap
 from pairgram.solvers.statistics import sums_of
 
 # So many rows for each feature of the right side tell how it varies, for a preconditioner.
@@ -35,12 +35,23 @@ class CrossRows:
 
     Parameters
     ----------
+    n_left, n_right : int
+        The numbers of features of the sides.
+    right : FeatureMap
+        A fitted map to the kept columns and the right side.
     systems : sequence of RankingData
         The same rows with a map to products, and the row weights of each system.
     settings : Pairs
     """
 
-    def __init__(self, systems: Sequence[RankingData], settings: Pairs) -> None:
+    def __init__(
+        self,
+        n_left: int,
+        n_right: int,
+        right: FeatureMap,
+        systems: Sequence[RankingData],
+        settings: Pairs,
+    ) -> None:
         first = systems[0]
         require_finite(first.X, "X")
         self._first, self._settings = first, settings
@@ -51,9 +62,7 @@ class CrossRows:
             [one.pairs_of_stored(settings) for one in systems],
             thread_count(),
         )
-        sides = sides_of(first.feature_map)
-        assert sides is not None
-        self._n_left, self._n_right, self._right = sides.n_left, sides.n_right, sides.right
+        self._n_left, self._n_right, self._right = n_left, n_right, right
         self._n_kept = self.n_features - self._n_left * self._n_right
         widest = max(self._n_left, self._n_kept + self._n_right)
         self._is_narrow = widest <= limits.now.widest_gram

@@ -38,9 +38,9 @@ from pairgram._support.checks import (
 )
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import is_integer
+from pairgram.cross.products import Cross
 from pairgram.data.queries import as_ids, plain_ids
 from pairgram.features.base import checked, dense, node_map_of
-from pairgram.features.cross import Cross
 from pairgram.features.gaps import filled
 from pairgram.features.inputs import after_inputs
 from pairgram.metrics.evaluation import evaluate, get_metric

@@ -13,11 +13,11 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support.checks import AnyArray, ArgumentError, verbatim
-from pairgram._support.parameters import COUNT
+from pairgram._support.parameters import COUNT, TEXT, Setting, is_integer, list_of, optional
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, require
+from pairgram.cross.sides import Sides
 from pairgram.features.base import (
     FeatureMap,
-    Sides,
     finite_rows,
 )
 from pairgram.features.columns import Columns, column_numbers, columns_in_file
@@ -26,6 +26,13 @@ from pairgram.features.formulas import Products, Terms
 if TYPE_CHECKING:
     from pairgram._support.checks import Vector
     from pairgram._support.types import Matrix, RowsLike
+
+
+_COLUMN = Setting("a name or a number", lambda value: is_integer(value) or TEXT.fits(value))
+COLUMNS = Setting(
+    "a name or a number of a column, or a list of these",
+    lambda value: _COLUMN.fits(value) or list_of(_COLUMN, "").fits(value),
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -149,7 +156,7 @@ class Cross(FeatureMap):
         products = [f"{u} × {v}" for u in left for v in right]
         return np.array([*names[self.kept_], *right, *products], dtype=object)
 
-    def _sides(self) -> Sides:
+    def _unmade(self) -> Sides:
         n_left, n_right = len(self.left_) + 1, len(self.right_)
         right = copy(self)  # the kept columns, and the right side times 1
         right.left_ = self.left_[:0]
@@ -185,7 +192,12 @@ class Cross(FeatureMap):
         require(sizes.setdefault("outputs", n_outputs) == n_outputs, f"want {n_outputs} features")
 
     _in_file = Kind(
-        {"fitted": {"n_features": COUNT}},
+        {
+            "left": COLUMNS,
+            "right": COLUMNS,
+            "keep": optional(COLUMNS),
+            "fitted": {"n_features": COUNT},
+        },
         {
             "map_kept": Array(INT64, ("n_kept",)),
             "map_left": Array(INT64, ("left",)),
