@@ -38,7 +38,6 @@ LAYERS = {
 # The folders that know a room, of which others ask nothing: none is to be left.
 THAT_KNOW = {
     "tables": {"certainty", "cli", "cross", "metrics", "model_selection", "rankers", "solvers"},
-    "constraints": {"rankers"},
 }
 OF_THE_COMMAND_LINE = {"typer", "click"}
 

@@ -43,6 +43,7 @@ ROOMS = {
             "certainty.posterior": ("Posterior",),
             "certainty.propose": ("propose",),
         },
+        words={"file": {"certainty.posterior": ("Posterior",)}},
     ),
     "cli": Room(is_attribute=False),
     "clicks": Room({"clicks.clicked": ("Clicks",)}),
@@ -50,7 +51,10 @@ ROOMS = {
         {"comparing.comparison": ("Comparison", "compare", "compare_runs")},
         commands=("compare",),
     ),
-    "constraints": Room({"constraints": ("ElasticNet", "MaxNonzero", "Positive")}),
+    "constraints": Room(
+        {"constraints": ("ElasticNet", "MaxNonzero", "Positive")},
+        words={"constraint": {"constraints": ("ElasticNet", "MaxNonzero", "Positive")}},
+    ),
     "cross": Room(
         {
             "cross.interactions": ("leave_last_out", "sample_negatives"),

@@ -147,11 +147,6 @@ def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
     return Setting(what, fits)
 
 
-def _are_columns(value: object) -> bool:
-    """Tell whether a value is a list of names or numbers of columns."""
-    return isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value)
-
-
 FLAG = Setting("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))  # NumPy's
 COUNT = integer(1)
 TEXT = Setting("text", lambda value: isinstance(value, str))
@@ -247,12 +242,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
             lambda value: value is None or hasattr(value, "of_columns"),
         ),
     ),
-    "columns": Parameter(
-        stored=optional(Setting("a list of names or numbers of columns", _are_columns))
-    ),
-    "l1_ratio": Parameter(number(0, above=True, high=1)),
-    "positive": Parameter(FLAG),
-    "k": Parameter(COUNT),
     "prior": Parameter(
         None,
         "--prior MODEL",

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +37,7 @@ from pairgram.features.base import (
     scores_of_rows,
 )
 from pairgram.features.kernel_map import kernel_among, with_support_of
-from pairgram.files.kinds import OTHERS, PART
+from pairgram.files.kinds import PART
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.load import describe_part, restore_part
 from pairgram.rankers.scores import columns_of, in_memory
@@ -73,7 +73,7 @@ def _check_file(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
     require(has_kernel == ("shares" in arrays), "shares must be there with a kernel alone")
 
 
-OTHERS["Posterior"] = Kind(
+_IN_FILE = Kind(
     {"model": PART, **SETTINGS},
     {
         "root": Array(FLOAT64, ("n_dimensions", "outputs")),
@@ -123,6 +123,8 @@ class Posterior:
     >>> Posterior.load("posterior.safetensors").draw(1000, random_state=0).shape
     (1000, 20)
     """
+
+    _in_file: ClassVar[Kind] = _IN_FILE
 
     model: Any
     root: Vector

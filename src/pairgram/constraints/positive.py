@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 import scipy.optimize
 
 from pairgram._support.checks import Flags, Vector, did_you_mean
-from pairgram._support.parameters import is_integer
+from pairgram._support.parameters import TEXT, Setting, integer, is_integer, optional
 from pairgram.solvers.constraint import Constraint
 
 # Block pivoting takes so many steps that do not lower the number of wrong weights, and so many in
@@ -18,6 +19,11 @@ from pairgram.solvers.constraint import Constraint
 # errors; both are of a matrix with a diagonal of 1.
 BLOCK_STEPS, MOST_STEPS = 3, 300
 LEAST_PIVOT, ROUNDING = 1e-7, 1e-13
+
+
+def _are_columns(value: object) -> bool:
+    """Tell whether a value is a list of names or numbers of columns."""
+    return isinstance(value, list) and all(TEXT.fits(v) or integer(0).fits(v) for v in value)
 
 
 @dataclass(eq=False, repr=False)
@@ -47,6 +53,10 @@ class Positive(Constraint):
     >>> bool(model.coef_[0] >= 0 and model.coef_[2] >= 0)
     True
     """
+
+    settings: ClassVar[Mapping[str, Setting]] = {
+        "columns": optional(Setting("a list of names or numbers of columns", _are_columns))
+    }
 
     columns: Any = None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -12,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import enet_path
 
 from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.parameters import COUNT, FLAG, Setting, number
 from pairgram.constraints.positive import bounded, root_of
 from pairgram.solvers.constraint import Constraint
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
@@ -52,6 +54,11 @@ class ElasticNet(Constraint):
     >>> bool((model.coef_ == 0).any())
     True
     """
+
+    settings: ClassVar[Mapping[str, Setting]] = {
+        "l1_ratio": number(0, above=True, high=1),
+        "positive": FLAG,
+    }
 
     l1_ratio: float
     _: KW_ONLY
@@ -96,6 +103,8 @@ class MaxNonzero(Constraint):
     >>> int((RankRLS(constraint=MaxNonzero(3)).fit(X, y, qid=qid).coef_ != 0).sum())
     3
     """
+
+    settings: ClassVar[Mapping[str, Setting]] = {"k": COUNT}
 
     k: int
 

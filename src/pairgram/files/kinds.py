@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pairgram._rooms import room_with, words_of
 from pairgram._support.parameters import (
     AT_LEAST_0,
     COUNT,
@@ -117,12 +118,6 @@ OF_PRIOR = Setting(
         and value["kind"] in MODELS
     ),
 )
-# The name of one constraint, with its parameters.
-OF_CONSTRAINT = {
-    "Positive?": stored("columns"),
-    "ElasticNet?": stored("l1_ratio", "positive"),
-    "MaxNonzero?": stored("k"),
-}
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
 OF_RIDGE = {
     **stored("form"),
@@ -162,7 +157,7 @@ MODELS: Mapping[str, Kind] = {
             **OF_RIDGE,
             **OF_PAIRS,
             **stored("alpha", "scale"),
-            "constraint?": OF_CONSTRAINT,
+            "constraint?": ANY,
         },
     ),
     "PointwiseELM": _kind(OF_MACHINE),
@@ -320,11 +315,6 @@ PIPELINES: Mapping[str, Kind] = {
 }
 
 
-# Kinds of files that others add, when they are imported.
-
-OTHERS: dict[str, Kind] = {}
-
-
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     """Raise a ValueError unless the contents of a file are those of its kind.
 
@@ -335,7 +325,9 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     settings : what JSON can hold
         Settings with the key "feature_map", which is None or the record of a map.
     """
-    table = {**MODELS, **STATISTICS, **BATCHES, **PIPELINES, **OTHERS}.get(kind)
+    table = {**MODELS, **STATISTICS, **BATCHES, **PIPELINES}.get(kind)
+    if kind in words_of("file"):
+        table = room_with("file", kind)._in_file
     if table is None:
         raise ValueError(f"holds {brief(kind)}, which this version does not know")
     require(
@@ -344,6 +336,8 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     )
     own = {name: value for name, value in settings.items() if name != "feature_map"}
     check_record(own, table.settings)
+    if "constraint" in own:
+        _check_constraint(own["constraint"])
     if "prior" in own:
         _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
         arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
@@ -366,6 +360,13 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     if inputs is not None:
         _inputs(inputs, own, arrays, sizes)
     table.relations(own, arrays, sizes)
+
+
+def _check_constraint(record: Any) -> None:
+    """Check the name of one constraint, with its parameters."""
+    check_record(record, {f"{name}?": ANY for name in words_of("constraint")}, "constraint")
+    for name, own in record.items():
+        check_record(own, room_with("constraint", name).settings, f"constraint.{name}")
 
 
 def arrays_of_prior(arrays: Arrays) -> dict[str, Any]:

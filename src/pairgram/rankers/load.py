@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram import constraints
+from pairgram._rooms import room_with
 from pairgram._support.files import shown
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import restore_map
@@ -268,7 +268,7 @@ def restore_model(
     if "pairs" in settings:
         settings["pairs"] = Pairs(**settings["pairs"]).short
     for name, named in settings.pop("constraint", {}).items():
-        settings["constraint"] = getattr(constraints, name)(**named)
+        settings["constraint"] = room_with("constraint", name)(**named)
     estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names():
         settings["feature_map"] = feature_map

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
 from sklearn.base import BaseEstimator
 
 from pairgram._support.checks import Vector
-from pairgram._support.parameters import check_parameters
+from pairgram._support.parameters import Setting, check_setting
 from pairgram.solvers.ridge_path import default_alphas
 
 NO_MAP = "constraint is about the columns of X: leave it out with a feature map or a kernel"
@@ -21,7 +22,15 @@ NO_PRIOR = (
 
 
 class Constraint(ABC, BaseEstimator):  # type: ignore[misc]
-    """A value of the parameter `constraint`."""
+    """A value of the parameter `constraint`.
+
+    Attributes
+    ----------
+    settings : mapping of str to Setting
+        What a file holds of the parameters.
+    """
+
+    settings: ClassVar[Mapping[str, Setting]]
 
     def of_columns(self, n_columns: int, n_weights: int, names: Any) -> Self:
         """Return the constraint of these columns, which it knows by their numbers.
@@ -38,7 +47,8 @@ class Constraint(ABC, BaseEstimator):  # type: ignore[misc]
         ValueError
             If a parameter is not as described; if columns are not there, or need one weight each.
         """
-        check_parameters(self, *self.get_params(deep=False))
+        for name, setting in self.settings.items():
+            check_setting(name, getattr(self, name), setting)
         return self
 
     @abstractmethod
