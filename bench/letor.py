@@ -87,11 +87,9 @@ RANK_RLS = "RankRLS, with or without tied pairs, 2^-15..2^24"
 POINTWISE = "RLS on rows (pairs=None), 2^-15..2^24"
 LINEAR = "linear, all defaults"
 QUANTILES = "linear in columns and quantiles, by leave-query-out"
-LISTS = "linear in columns, their ranks or z-scores within lists, by leave-query-out"
 FOURIER = "500 Fourier features of quantiles, by leave-query-out"
 AUTOMATIC = "AutoRanker, all defaults"
 BUDGET = "AutoRanker, budget {:g} s"
-WITHIN_LISTS = ["raw+rank", "list-standard"]
 HURRIED = "AutoRanker, budget 1/5 of LightGBM's time"
 LIGHTGBM = "LightGBM lambdarank, 4 settings, early stopping"
 RANDOM = "LightGBM lambdarank, {} random settings, early stopping"
@@ -126,7 +124,7 @@ def train_single(fold: Fold, **settings: Any) -> Predict:
     several = [Pairs(kind, target=target) for kind in kinds for target in ("label", "gain")]
     model = pairgram.RankRLSCV(scoring="map", pairs=several, **settings)
     model.fit(X, y, qid=qid)
-    return lambda rows: model.predict(rows, qid=fold.test.qid)
+    return lambda rows: model.predict(rows)
 
 
 def train_automatic(fold: Fold, **settings: Any) -> Predict:
@@ -137,7 +135,7 @@ def train_automatic(fold: Fold, **settings: Any) -> Predict:
     X, y, qid = (np.concatenate(parts) for parts in zip(fold.train, fold.valid, strict=True))
     model = pairgram.AutoRanker(scoring="map", **settings)
     model.fit(X, y, qid=qid)
-    return lambda rows: model.predict(rows, qid=fold.test.qid)
+    return lambda rows: model.predict(rows)
 
 
 def trainers(
@@ -159,7 +157,6 @@ def trainers(
         name = f"pairs={pairs.kind!r}, target={pairs.target!r}, default alphas"
         ways[name] = functools.partial(train_rank_rls, pairs=pairs)
     ways[QUANTILES] = functools.partial(train_single, inputs="raw+quantile")
-    ways[LISTS] = functools.partial(train_single, inputs=[None, *WITHIN_LISTS])
     fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)
     ways[FOURIER] = functools.partial(train_single, inputs="quantile", feature_map=fourier)
     ways[AUTOMATIC] = train_automatic

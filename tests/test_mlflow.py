@@ -100,39 +100,6 @@ def test_a_run_and_a_registry(store):
     assert any(line.startswith("scikit-learn==") for line in text)
 
 
-@pytest.mark.parametrize("names", [False, True])
-@pytest.mark.parametrize("signed", [False, True])
-def test_rows_within_lists_have_their_ids_in_a_column(names, signed, tmp_path):
-    rows = FRAME if names else X
-    ids = np.char.add("query ", qid.astype(str))
-    model = RankRLS(inputs="raw+rank").fit(rows, y, qid=ids)
-    expected = model.predict(rows, qid=ids)
-    assert (expected != model.predict(rows)).any()
-    told = FRAME.assign(query=ids)
-    signature = infer_signature(told[:5], expected[:5]) if signed else None
-    pairgram.mlflow.save_model(model, tmp_path / "m", qid="query", signature=signature)
-    loaded = mlflow.pyfunc.load_model(str(tmp_path / "m"))
-    np.testing.assert_array_equal(loaded.predict(told), expected)
-    mixed = np.random.default_rng(0).permutation(len(X))
-    np.testing.assert_array_equal(loaded.predict(told.iloc[mixed]), expected[mixed])
-    if not signed:  # one list without ids; another column by the configuration of the load
-        np.testing.assert_array_equal(loaded.predict(FRAME), model.predict(rows))
-        renamed, named = told.rename(columns={"query": "session"}), {"qid": "session"}
-        found = scored(tmp_path / "m", renamed, model_config=named)
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_a_signature_without_the_ids_of_lists_is_refused(tmp_path):
-    for rows in (X, FRAME):
-        model, example = RankRLS(inputs="rank").fit(rows, y, qid=qid), rows[:5]
-        with pytest.raises(ValueError, match="signature must have a column 'qid' of query ids"):
-            pairgram.mlflow.save_model(model, tmp_path / "m", input_example=example)
-    assert not (tmp_path / "m").exists()
-    pairgram.mlflow.save_model(model, tmp_path / "m", input_example=FRAME[:5], qid=None)
-    one = FRAME[qid == qid[0]]
-    np.testing.assert_array_equal(scored(tmp_path / "m", one), model.predict(one))
-
-
 def test_a_pipeline_with_text_columns(tmp_path):
     frame = FRAME.assign(shop=np.where(X[:, 0] > 0, "a", "b"))
     before = ColumnTransformer(
@@ -143,10 +110,6 @@ def test_a_pipeline_with_text_columns(tmp_path):
     loaded, expected = pairgram.mlflow.load_model(tmp_path / "m"), model.predict(frame)
     np.testing.assert_array_equal(loaded.predict(frame), expected)
     np.testing.assert_array_equal(scored(tmp_path / "m", frame), expected)
-    listed = make_pipeline(StandardScaler(), RankRLS(inputs="rank")).fit(X, y, rankrls__qid=qid)
-    pairgram.mlflow.save_model(listed, tmp_path / "listed")
-    found = scored(tmp_path / "listed", FRAME.assign(qid=qid))
-    np.testing.assert_array_equal(found, listed.predict(X, qid=qid))
 
 
 def test_what_is_refused(tmp_path):

@@ -172,14 +172,12 @@ def shared_works():
         "nodes": RankRLS(feature_map=RandomNodes(20, random_state=0)),
         "nystroem": RankRLS(feature_map=Nystroem(n_components=20, random_state=0)),
         "kernel": RankRLS(feature_map=Kernel("rbf")),
-        "lists": RankRLS(inputs="rank"),
         "svm": RankSVM(),
         "search": RankRLSCV(),
     }
     for name, model in models.items():
         fitted = clone(model).fit(X, y, qid=qid)
-        ids = {"qid": qid} if name == "lists" else {}
-        yield f"predict {name}", lambda fitted=fitted, ids=ids: fitted.predict(X, **ids)
+        yield f"predict {name}", lambda fitted=fitted: fitted.predict(X)
         yield f"fit {name}", lambda m=model: clone(m).fit(X, y, qid=qid).predict(X[:8])
     statistics = Pairgram.from_rows(X, y, qid=qid)
     yield "statistics", lambda: statistics.solve(1.0)

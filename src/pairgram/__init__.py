@@ -15,6 +15,7 @@ Train:
     posterior, Posterior                      how sure the scores of a model are
     propose                                   which rows to measure next
     fuse                                      one result list of several: RRF, CombSUM, learnt
+    within_lists                              ranks and scales of columns within their lists
     save_model, load_model                    files of models, and of pipelines that end in one
     row_scorer                                a fast function that scores rows, for serving
     threads                                   how many threads work, in a ``with`` block

@@ -54,6 +54,7 @@ from pairgram.features.nystroem import Nystroem as Nystroem
 from pairgram.features.random_fourier import RandomFourier as RandomFourier
 from pairgram.features.random_nodes import RandomNodes as RandomNodes
 from pairgram.lists.fusion import fuse as fuse
+from pairgram.lists.within_lists import within_lists as within_lists
 from pairgram.metrics import (
     Metric as Metric,
     evaluate as evaluate,

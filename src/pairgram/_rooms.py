@@ -69,7 +69,9 @@ ROOMS = {
         commands=("recommend",),
     ),
     "export": Room({"export.feature_log": ("read_feature_log",)}, commands=("export",)),
-    "lists": Room({"lists.fusion": ("fuse",)}, commands=("fuse",)),
+    "lists": Room(
+        {"lists.fusion": ("fuse",), "lists.within_lists": ("within_lists",)}, commands=("fuse",)
+    ),
     "mlflow": Room(is_attribute=False),
     "plots": Room(),
     "pyterrier": Room(is_attribute=False),

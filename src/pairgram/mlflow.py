@@ -11,8 +11,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 import pairgram
-from pairgram._support.arrays import predicted, reads_lists, require_columns
-from pairgram._support.checks import ArgumentError
+from pairgram._support.arrays import require_columns
 
 try:
     import mlflow
@@ -30,7 +29,6 @@ def save_model(
     model: BaseEstimator,
     path: str | os.PathLike[str],
     *,
-    qid: str | None = "qid",
     mlflow_model: Model | None = None,
     signature: Any = None,
     input_example: Any = None,
@@ -46,17 +44,12 @@ def save_model(
         What `pairgram.save_model` takes.
     path : str or path-like
         A folder that does not exist yet, or is empty.
-    qid : str or None, default="qid"
-        The column of query ids in frames that the loaded pyfunc scores. Models with inputs within
-        lists read it, and others ignore it. None means that all rows of a frame are one list.
     mlflow_model : mlflow.models.Model or None, default=None
         The MLflow model to which the flavors are added. None makes a new one.
     signature : mlflow.models.ModelSignature or None, default=None
-        None infers it from the input example, if there is one. MLflow removes columns that are not
-        in the signature, so the signature of a model with inputs within lists must have the column
-        of ids.
+        None infers it from the input example, if there is one.
     input_example : data frame or ndarray, or None, default=None
-        Some rows, with the column of ids if there is one.
+        Some rows.
     pip_requirements : list of str, path, or None, default=None
         None takes the versions of pairgram and scikit-learn that are installed.
     conda_env : dict, path, or None, default=None
@@ -68,8 +61,7 @@ def save_model(
     Raises
     ------
     TypeError, ValueError
-        As in `pairgram.save_model`; and if a model with inputs within lists was fitted with query
-        ids, and the signature has no column for them.
+        As in `pairgram.save_model`.
 
     Examples
     --------
@@ -88,8 +80,7 @@ def save_model(
         file = os.path.join(folder, FILE)
         pairgram.save_model(model, file)
         if signature is None and input_example is not None:
-            signature = infer_signature(input_example, _Scores(model, qid).predict(input_example))
-        _require_ids(model, signature, qid)
+            signature = infer_signature(input_example, _Scores(model).predict(input_example))
         if pip_requirements is None and conda_env is None:
             pip_requirements = [
                 f"pairgram{'[skops]' * hasattr(model, 'steps')}=={pairgram.__version__}",
@@ -108,7 +99,6 @@ def save_model(
             input_example=input_example,
             pip_requirements=pip_requirements,
             conda_env=conda_env,
-            model_config={"qid": qid},
             **options,
         )
 
@@ -165,16 +155,16 @@ def load_model(model_uri: str, dst_path: str | None = None) -> Any:
     return pairgram.load_model(os.path.join(folder, flavors[FLAVOR_NAME]["data"]))
 
 
-def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> _Scores:
+def _load_pyfunc(path: str) -> _Scores:
     """Return what ``mlflow.pyfunc.load_model`` wraps."""
-    return _Scores(pairgram.load_model(path), (model_config or {}).get("qid", "qid"))
+    return _Scores(pairgram.load_model(path))
 
 
 class _Scores:
-    """What MLflow calls: it scores arrays and frames, whose ids stand in a column."""
+    """What MLflow calls: it scores arrays, and the columns of frames that the model knows."""
 
-    def __init__(self, model: BaseEstimator, qid: str | None) -> None:
-        self._model, self._qid = model, qid
+    def __init__(self, model: BaseEstimator) -> None:
+        self._model = model
 
     def predict(self, rows: Any, params: dict[str, Any] | None = None) -> Any:
         """Return the scores of rows, (n_rows,)."""
@@ -183,17 +173,15 @@ class _Scores:
         if isinstance(rows, dict):
             rows = pandas.DataFrame(rows)
         if not isinstance(rows, pandas.DataFrame):
-            return predicted(self._model, rows, None)
-        names, ids = _names_of(self._model), None
-        if self._qid in rows.columns and (names is None or self._qid not in names):
-            ids, rows = rows[self._qid], rows.drop(columns=self._qid)
+            return self._model.predict(rows)
+        names = _names_of(self._model)
         if names is None:
-            return predicted(self._model, rows.to_numpy(), ids)
+            return self._model.predict(rows.to_numpy())
         lists = {name: name.rpartition("[")[0] for name in {*names}.difference(rows.columns)}
         found = (lists[name] if lists.get(name) in rows.columns else name for name in names)
         columns = list(dict.fromkeys(found))
         require_columns(columns, [*rows.columns], "rows")
-        return predicted(self._model, rows[columns], ids)
+        return self._model.predict(rows[columns])
 
 
 def _names_of(model: BaseEstimator) -> Any:
@@ -201,17 +189,3 @@ def _names_of(model: BaseEstimator) -> Any:
     steps = [step for _, step in getattr(model, "steps", [("", model)])]
     first = next(step for step in steps if step not in (None, "passthrough"))
     return getattr(first, "feature_names_in_", None)
-
-
-def _require_ids(model: BaseEstimator, signature: Any, qid: str | None) -> None:
-    """Raise a ValueError if MLflow would take away the ids that a model compares rows by."""
-    ranker = model[-1] if hasattr(model, "named_steps") else model
-    if qid is None or signature is None or not (ranker.uses_qid_ and reads_lists(ranker)):
-        return
-    if qid not in (signature.inputs.input_names() or []):
-        raise ArgumentError(
-            "signature",
-            f"must have a column {qid!r} of query ids, because the {type(ranker).__name__} has "
-            "inputs within lists: take an input example with this column, or qid=None if the rows "
-            "of every call are one list",
-        )

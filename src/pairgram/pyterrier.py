@@ -11,7 +11,6 @@ import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from pairgram._support.arrays import predicted
 from pairgram._support.checks import AnyArray
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class Ranker(pyterrier.Estimator):  # type: ignore[misc]
         results = results.copy()
         scores: Any = []
         if len(results):
-            scores = predicted(self.estimator_, _matrix(results), results["qid"])
+            scores = self.estimator_.predict(_matrix(results))
         results["score"] = np.asarray(scores, np.float64)
         return pyterrier.model.add_ranks(results)
 

@@ -569,13 +569,6 @@ def test_weights_of_a_validation_table_are_not_left_out(data, tmp_path, model):
     assert not (tmp_path / "m").exists()
 
 
-def test_a_model_that_looks_at_lists_wants_them_of_a_table(folder, tmp_path):
-    model = tmp_path / "ranks"
-    run("train", folder / "data", *COLUMNS, *FEATURES, "--inputs", "rank", "-o", model)
-    assert "want --qid" in error("predict", model, folder / "data")
-    assert run("predict", model, folder / "data", "--qid", COLUMNS[COLUMNS.index("--qid") + 1])
-
-
 @pytest.mark.parametrize(
     ("model", "held_out", "search"),
     [

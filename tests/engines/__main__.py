@@ -16,7 +16,7 @@ from unittest import mock
 
 import numpy as np
 from tests.engines import engines
-from tests.engines.cases import NAMES, cases, groups, rows, runs, wares
+from tests.engines.cases import NAMES, cases, groups, rows, wares
 from tests.engines.journey import journey
 
 from pairgram import export
@@ -40,7 +40,6 @@ class Engine:
     gaps: str = "zero"
     wide: bool = False  # whether the engine computes in float64
     quick: str = "recorded"  # how the quick tests know its answers: they may also have it "run"
-    lists: bool = False  # whether it compares the rows of a query
     empty_is_missing: bool = False  # whether a missing text is an empty one
 
 
@@ -70,7 +69,6 @@ ENGINES = {
     ),
     "ranklib": Engine(lambda c: export.to_ranklib(c.model, features=_names(c)), engines.ranklib),
     "vespa": Engine(_vespa, engines.vespa, wide=True, empty_is_missing=True),
-    "vespa, global phase": Engine(_vespa, engines.vespa, wide=True, lists=True),
     "vespa, onnx": Engine(
         lambda c: _vespa(c, onnx=True), engines.vespa, quick="no", empty_is_missing=True
     ),
@@ -105,7 +103,7 @@ class Found:
 
 def held(engine, case, exported, answers):
     """Hold the scores and the order of an engine against `predict`."""
-    X, qid = wares() if case.sells else runs() if case.lists else rows()
+    X, qid = wares() if case.sells else rows()
     theirs = np.array(answers.scores[case.name])
     place = np.arange(len(X))
     if case.sells:
@@ -113,16 +111,16 @@ def held(engine, case, exported, answers):
             X = X.assign(brand=X["brand"].replace("", np.nan))
     elif case.fills and engine.gaps != "zero":
         X = np.where(np.isnan(X), case.model.fill_values_, X)
-    elif engine.gaps != "null" and not case.lists:
+    elif engine.gaps != "null":
         kept = [*case.categories] if engine.gaps == "default" else []
         gaps, X = X[:, kept], np.nan_to_num(X)
         X[:, kept] = gaps
-    elif not case.lists:
+    else:
         place = np.flatnonzero(~np.isnan(X).any(axis=1))
     X, qid, theirs = (X if case.sells else X[place]), qid[place], theirs[place]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        own = case.model.predict(X, **({"qid": qid} if case.lists else {}))
+        own = case.model.predict(X)
         given = theirs if engine.wide else theirs.astype(np.float32)
         with mock.patch.object(verify, "_scores", return_value=given):  # which takes long
             bound = export.verify(exported, case.model, X, qid).bound
@@ -162,7 +160,7 @@ def exported_to(engine, group, begin=0, step=1):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in cases()[begin::step]:
-            if case.group != group or case.lists != engine.lists:
+            if case.group != group:
                 continue
             try:
                 found[case] = engine.export(case)

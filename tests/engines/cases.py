@@ -92,14 +92,13 @@ class Case:
     inputs: str
     model: Any
     fills: bool = False  # whether the model fills missing values itself
-    lists: bool = False  # whether the model compares the rows of a query
     categories: tuple[int, ...] = ()  # the columns in which NaN is none of the categories
     sells: bool = False  # whether the rows are those of a shop, whose missing values are columns
 
     @property
     def group(self):
         """Which rows it scores, of `groups`."""
-        return "shop" if self.sells else "runs" if self.lists else ""
+        return "shop" if self.sells else ""
 
     @property
     def name(self):
@@ -152,22 +151,10 @@ def wares():
 
 
 @cache
-def runs():
-    """Return (X, qid): scores of documents by two systems; NaN is a document that one lacks."""
-    X, _, qid = make_ranking(20, 12, 2, random_state=1)
-    X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
-    return X, qid
-
-
-@cache
 def groups():
     """Return the (frame, qid) of every group of cases."""
-    numbers, lists = rows(), runs()
-    return {
-        "": (pd.DataFrame(numbers[0], columns=NAMES), numbers[1]),
-        "shop": wares(),
-        "runs": (pd.DataFrame(lists[0], columns=NAMES[: lists[0].shape[1]]), lists[1]),
-    }
+    X, qid = rows()
+    return {"": (pd.DataFrame(X, columns=NAMES), qid), "shop": wares()}
 
 
 @cache
@@ -193,8 +180,4 @@ def cases():
         for name in shop.TRANSFORMERS:
             model = shop.fitted(name, shop.frame(brands=shop.HARMLESS))
             found.append(Case("columns", name, model, sells=True))
-    listed, of = runs()
-    labels = np.nan_to_num(listed, nan=-1.0) @ [1.0, 0.5]
-    model = RankRLS(inputs="runs").fit(listed, labels, qid=of)
-    found.append(Case("columns", "runs", model, lists=True))
     return found

@@ -13,12 +13,10 @@ from tests.engines.__main__ import ENGINES, exported_to, held
 from tests.engines.cases import groups
 
 from axes import every
-from parts.data import Queries
 from parts.export import (
     RanklibModel,
     SolrModel,
     SqlExpression,
-    VespaListProfile,
     VespaProfile,
     _scores,
 )
@@ -30,7 +28,6 @@ KINDS = {
     "solr_normalizers": (lambda text: SolrModel(json.loads(text)), 1e-5),
     "ranklib": (RanklibModel, 1e-5),
     "vespa": (VespaProfile, 1e-5),  # verify takes columns of float32, as attributes may be
-    "vespa_global_phase": (VespaListProfile, 1e-12),
     "postgresql": (SqlExpression, 1e-12),
 }
 
@@ -71,8 +68,7 @@ def as_assumed(head, line, engine):
         exported.definitions = line["definitions"]
     if line["template"]:
         exported.template = line["template"]
-    queries = Queries.make(len(X), qid=np.array(head["queries"]))
-    assumed = _scores(exported, X, queries)
+    assumed = _scores(exported, X)
     found = np.array(line["scores"])
     if kind == "postgresql" and not is_shop and line["fills"] is None:  # NULL has no score
         assert np.isfinite(found[~np.isnan(X).any(axis=1)]).all()

@@ -85,9 +85,6 @@ def fitted():
             yield model.fit(X, y, **{f"{name}qid": qid}), lambda one: one.predict(X)
     compared = RankRLSCV().fit(X, Preferences(np.arange(200), np.arange(200, 400)))
     yield compared, lambda one: one.predict(X)
-    for inputs in ("rank", "runs"):
-        listed = RankRLS(inputs=inputs).fit(X, y, qid=qid)
-        yield listed, lambda one: one.predict(X, qid=qid)
     for feature_map in MAPS:
         yield feature_map.fit(X), lambda one: one.transform(X)
     for scope in ("query", "global"):

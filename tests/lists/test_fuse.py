@@ -9,7 +9,16 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import norm, t
 
 from axes import every
-from pairgram import Kernel, RankRLS, RankRLSCV, evaluate_run, fuse, load_model, write_run
+from pairgram import (
+    Kernel,
+    RankRLS,
+    RankRLSCV,
+    evaluate_run,
+    fuse,
+    load_model,
+    within_lists,
+    write_run,
+)
 
 METHODS = ("rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda")
 BM25 = {"q1": {"a": 12.0, "b": 9.0, "c": 3.0}, "q2": {"a": 7.0, "d": 5.0}}
@@ -269,7 +278,8 @@ def test_a_ranker_of_runs_that_is_not_linear_fuses_too():
     found = fuse(runs, qrels)
     X = np.array([[run["q0"].get(f"d{i}", np.nan) for run in runs] for i in range(40)])
     X = X[~np.isnan(X).all(axis=1)]
-    model = RankRLS(feature_map=Kernel("rbf"), inputs="runs").fit(X, np.arange(len(X)) % 3)
+    H = within_lists(X, None, "runs")
+    model = RankRLS(feature_map=Kernel("rbf")).fit(H, np.arange(len(X)) % 3)
     fused = fuse(runs, method=model)
     assert fused.weights is None and fuse(runs).weights is None
     assert len(fused.run["score"]) == len(found.run["score"]) and np.ptp(fused.run["score"]) > 0

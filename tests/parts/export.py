@@ -4,7 +4,6 @@ from pairgram.export.form import (
     RanklibModel,
     SolrModel,
     SqlExpression,
-    VespaListProfile,
     VespaProfile,
 )
 from pairgram.export.verify import _is_reordered, _scores
@@ -13,7 +12,6 @@ __all__ = [
     "RanklibModel",
     "SolrModel",
     "SqlExpression",
-    "VespaListProfile",
     "VespaProfile",
     "_is_reordered",
     "_scores",

@@ -280,7 +280,6 @@ def test_a_validation_set_of_comparisons(options, make):
         {"feature_map": pg.RandomNodes(9, random_state=0)},
         {"inputs": "standard"},
         {"inputs": "quantile", "feature_map": pg.Kernel("laplacian")},
-        {"inputs": "raw+rank"},
     ],
     ids=str,
 )

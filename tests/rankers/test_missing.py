@@ -27,8 +27,6 @@ NODES = {"n_nodes": 20, "random_state": 0}
 RANKERS = [
     pg.RankRLS(),
     pg.RankRLS(inputs="quantile"),
-    pg.RankRLS(inputs="rank"),
-    pg.RankRLS(inputs="runs"),
     pg.RankRLS(feature_map=pg.Kernel("rbf", gamma=0.1)),
     pg.RankRLS(form="dual"),
     pg.RankRLS(pairs=None),
@@ -65,7 +63,7 @@ def imputer(missing):
 
 
 def predicted(model, rows, qid=QID):
-    return model.predict(rows, qid=qid)
+    return model.predict(rows)
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=repr)
@@ -158,7 +156,7 @@ def test_frames_are_their_arrays(make, missing):
 def test_the_tag_says_whether_nan_is_taken(missing):
     for ranker in (*RANKERS, pg.AutoRanker()):
         tags = get_tags(clone(ranker).set_params(missing=missing)).input_tags
-        assert tags.allow_nan == (missing is not None or getattr(ranker, "inputs", 0) == "runs")
+        assert tags.allow_nan == (missing is not None)
         assert not (missing is not None and tags.sparse)
     search = GridSearchCV(pg.RankRLS(pairs=None), {"missing": list(WORDS)}, error_score="raise")
     assert np.isfinite(search.fit(GAPS, y).cv_results_["mean_test_score"]).all()
@@ -166,11 +164,8 @@ def test_the_tag_says_whether_nan_is_taken(missing):
 
 def test_nothing_changes_without_it():
     for ranker in RANKERS:
-        if getattr(ranker, "inputs", None) != "runs":
-            with pytest.raises(
-                ValueError, match=r"NaN: row .* or fit a ranker with missing='mean'"
-            ):
-                clone(ranker).fit(GAPS, y, qid=QID)
+        with pytest.raises(ValueError, match=r"NaN: row .* or fit a ranker with missing='mean'"):
+            clone(ranker).fit(GAPS, y, qid=QID)
     model = pg.RankRLS().fit(X, y, qid=QID)
     assert model.fill_values_ is None
     with pytest.raises(ValueError, match="NaN"):

@@ -28,7 +28,6 @@ RANKERS = {
     "linear": RankRLS(0.1),
     "kernel": RankRLS(feature_map=Kernel("rbf", gamma=0.1)),
     "nodes": RankRLS(feature_map=RandomNodes(20, random_state=0)),
-    "within lists": RankRLS(inputs="raw+rank"),
     "fills": RankRLS(missing="mean"),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories", "ignore:columns of X")
@@ -65,9 +64,8 @@ def test_scores_are_those_of_the_pipeline(name, ranker, tmp_path):
         for X in given:
             same(scorer(X), wanted)
         np.testing.assert_array_equal(again(frame), scorer(frame))
-        if not scorer.reads_lists:
-            alone = [scorer(frame[i : i + 1])[0] for i in range(0, len(frame), 15)]
-            np.testing.assert_array_equal(alone, scorer(frame)[::15])
+        alone = [scorer(frame[i : i + 1])[0] for i in range(0, len(frame), 15)]
+        np.testing.assert_array_equal(alone, scorer(frame)[::15])
 
 
 def test_a_scorer_is_frozen():
@@ -162,16 +160,6 @@ def test_a_step_that_does_nothing():
     model = make_pipeline("passthrough", RankRLS()).fit(frame, y)
     same(row_scorer(model)(frame[list("fedcba")]), model.predict(frame))
     assert export.verify(export.to_sql(model), model, frame).n_reordered == 0
-
-
-def test_lists():
-    X, y, qid = make_ranking(20, 10, 6, random_state=0)
-    ranker = RankRLS(inputs="rank").fit(X, y, qid=qid)
-    model = make_pipeline(StandardScaler(), RankRLS(inputs="rank"))
-    model.fit(X, y, rankrls__qid=qid)
-    scorer = row_scorer(model)
-    assert scorer.reads_lists
-    same(scorer(X, qid), ranker.predict(X, qid=qid))
 
 
 def test_columns_that_no_step_takes_are_not_read():

@@ -47,8 +47,8 @@ def test_the_bits_of_predict_in_every_thread(model, dtype):
 LOADS = """
 import pickle, sys
 with open(sys.argv[1], "rb") as file:
-    X, qid, scorers = pickle.load(file)
-found = [scorer(X.astype(scorer.dtype), *ids) for scorer, ids in scorers]
+    X, scorers = pickle.load(file)
+found = [scorer(X.astype(scorer.dtype)) for scorer in scorers]
 with open(sys.argv[2], "wb") as file:
     pickle.dump(found, file)
 """
@@ -57,18 +57,18 @@ with open(sys.argv[2], "wb") as file:
 def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
     holes = X.copy()
     holes[::7, 2] = np.nan
-    fitted = [model.fit(X, y, qid=qid) for model in [*MODELS, pg.RankRLS(inputs="raw+rank")]]
+    fitted = [model.fit(X, y, qid=qid) for model in MODELS]
     fitted.append(pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean")))
     drawn = pg.RankRLS().fit(X, y, qid=qid)
     drawn.coef_ = pg.posterior(drawn, X, y, qid=qid).draw(1, random_state=1)[0]
     drawn = drawn.row_scorer()
     scorers = [model.row_scorer(dtype) for model in fitted for dtype in ("float64", "float32")]
-    scorers = [(one, (qid,) if one.reads_lists else ()) for one in [*scorers, drawn]]
-    told = pickle.dumps((X, qid, scorers))
-    expected = [one(X.astype(one.dtype), *ids) for one, ids in scorers]
+    scorers.append(drawn)
+    told = pickle.dumps((X, scorers))
+    expected = [one(X.astype(one.dtype)) for one in scorers]
     for model in fitted[:-1]:  # a scorer is frozen, and so is its pickle
         model.fit(X, -y, qid=qid)
-    assert pickle.dumps((X, qid, scorers)) == told
+    assert pickle.dumps((X, scorers)) == told
     (tmp_path / "told").write_bytes(told)
     forks.start(LOADS, tmp_path / "told", tmp_path / "found").join()
     found = pickle.loads((tmp_path / "found").read_bytes())

@@ -275,8 +275,7 @@ OF_ROWS: dict[str, Callable[[Rows, np.random.Generator], Rows]] = {
 }
 PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
 SHARES = (1e-7, 1e-3, 1.0, 10.0)
-OF_LISTS = ("rank", "raw+rank", "list-standard", "runs")
-INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile", *OF_LISTS)
+INPUTS = (None, None, "standard", "minmax", "maxabs", "quantile", "raw+quantile")
 MAPS = (
     pg.RandomNodes(7, random_state=0),
     pg.RandomFourier(6, random_state=1),
@@ -343,7 +342,7 @@ KINDS = {
                 [pg.Pairs(kind, target="gain") for kind in ("with_ties", None)],
             ),
             "scale": (False, [False, True]),
-            "inputs": (None, [None, "standard"], ["quantile", "raw+rank"]),
+            "inputs": (None, [None, "standard"], ["quantile", "raw+quantile"]),
             **HELD_OUT,
         },
         ridges="alphas",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from journeys import OF_LISTS, Journey
+from journeys import Journey
 
 # Columns are nudged by this share, which is 256 times the rounding of a float64.
 NUDGE = 2.0**-44
@@ -60,7 +60,7 @@ def outcome_of(
         queries have different origins, so held-out scores are compared within queries.
     """
     if scores is None:
-        scores = predicted(model, journey.rows.X if X is None else X, journey.rows.query)
+        scores = model.predict(journey.rows.X if X is None else X)
     scores = np.asarray(scores, dtype=np.float64)
     numbers = {"predict": scores - scores.mean()}
     if journey.is_pointwise:
@@ -93,17 +93,6 @@ def outcome_of(
             if hasattr(model, name)
         }
     return Outcome(numbers, equal, amplification=_amplification(journey, model))
-
-
-def reads_lists(model: Any) -> bool:
-    """Tell whether scores of a fitted ranker, or of a pipeline, depend on a whole list."""
-    inputs = getattr(model[-1] if hasattr(model, "steps") else model, "inputs_", None)
-    return inputs is not None and inputs.kind in OF_LISTS
-
-
-def predicted(model: Any, X: Any, query: np.ndarray) -> Any:
-    """Return the scores of rows; query ids are given to a model that needs them."""
-    return model.predict(X, qid=query) if reads_lists(model) else model.predict(X)
 
 
 def filled(model: Any, X: np.ndarray) -> np.ndarray:

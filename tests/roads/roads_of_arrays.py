@@ -8,7 +8,7 @@ import pandas
 import polars
 import pyarrow
 import scipy.sparse
-from journeys import OF_LISTS, Journey, Rows
+from journeys import Journey, Rows
 from outcomes import NUDGE_32, Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, OF_GROUPS, SEARCHES, plain, road
@@ -268,8 +268,6 @@ def _times(journey: Journey) -> np.ndarray:
 
 @road(kinds=("RankRLS", "RankRLS with constraints", "RankSVM"), plain=whole_weights)
 def rows_of_weight_2_stand_twice(journey: Journey) -> Outcome | None:
-    if journey.parameters["inputs"] in OF_LISTS:  # in which every row counts once
-        return None
     times = _times(journey)
     rows = Rows(journey.rows.X, journey.rows.y, journey.rows.query)
     model = journey.fit(rows.taken(np.repeat(np.arange(len(rows)), times)))

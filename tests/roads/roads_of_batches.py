@@ -5,7 +5,7 @@ import pandas
 import polars
 import pyarrow
 from journeys import Journey
-from outcomes import Outcome, outcome_of, reads_lists
+from outcomes import Outcome, outcome_of
 from query_ids import RENAMINGS
 from road import COMPARED, LINEAR, SINGLE, road
 from sklearn.linear_model import Ridge
@@ -101,7 +101,7 @@ def batch_of_keys(journey: Journey) -> Outcome | None:
     )
     model = batch[key[0]]
     other = {name: columns[name] for name in rng.permutation(rows.names).tolist()} | {"key": key}
-    scores = None if reads_lists(model) else batch.predict(frame_of(other), "key")[:n]
+    scores = batch.predict(frame_of(other), "key")[:n]
     return outcome_of(journey, model, scores=scores)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from journeys import Journey, Rows
+from journeys import Journey
 from outcomes import Outcome, filled, outcome_of
 from road import road
 from sklearn import config_context
@@ -64,12 +64,6 @@ def _of_text(journey: Journey, model: Any, scores: list[float]) -> Outcome:
     return replace(outcome, amplification=outcome.amplification | {"predict": known})
 
 
-def _has_ties(rows: Rows) -> bool:
-    """Tell whether a column has a value twice in a list."""
-    lists = (rows.X[rows.query == query] for query in np.unique(rows.query))
-    return any((np.diff(np.sort(values, axis=0), axis=0) == 0).any() for values in lists)
-
-
 TARGETS = {
     "solr": lambda model, names: export.to_solr(model, "m", features=names),
     "plugin": lambda model, names: export.to_ltr_plugin(model, "m", features=names),
@@ -84,12 +78,7 @@ TARGETS = {
 
 @road(refuses=CANNOT)
 def engines_of_float32(journey: Journey) -> Outcome | None:
-    """The check of an export finds no more than the bound of float32 that it states.
-
-    Documents of a run that tie have other ranks in an engine, as the documentation says.
-    """
-    if journey.parameters.get("inputs") == "runs" and _has_ties(journey.rows.rounded_to_float32()):
-        return None
+    """The check of an export finds no more than the bound of float32 that it states."""
     model = journey.fit()
     target = list(TARGETS.values())[journey.seed % len(TARGETS)]
     rows = journey.rows.rounded_to_float32()

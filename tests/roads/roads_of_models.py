@@ -1,7 +1,6 @@
 """What becomes of a model after the fit, the other form of the problem, and statistics."""
 
 import copy
-import itertools
 import pickle
 import tempfile
 from contextlib import suppress
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas
 from journeys import KINDS, Journey, Rows
-from outcomes import Outcome, outcome_of, predicted, reads_lists
+from outcomes import Outcome, outcome_of
 from road import COMPARED, OF_CLICKS, OF_GROUPS, plain, road
 from sklearn import config_context
 from sklearn.base import clone
@@ -33,10 +32,9 @@ def copies(journey: Journey) -> Outcome:
     """A pickled, a copied and a saved model score every row with the same bits."""
     model = journey.fit()
     X = journey.rows.X
-    query = journey.rows.query
-    scores = predicted(model, X, query)
-    _same_bits(predicted(pickle.loads(pickle.dumps(model)), X, query), scores)
-    _same_bits(predicted(copy.deepcopy(model), X, query), scores)
+    scores = model.predict(X)
+    _same_bits(pickle.loads(pickle.dumps(model)).predict(X), scores)
+    _same_bits(copy.deepcopy(model).predict(X), scores)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         try:
@@ -45,7 +43,7 @@ def copies(journey: Journey) -> Outcome:
             if "cannot hold" not in str(error):
                 raise
         else:
-            _same_bits(predicted(load_model(path), X, query), scores)
+            _same_bits(load_model(path).predict(X), scores)
     return outcome_of(journey, model, X)
 
 
@@ -68,19 +66,15 @@ def fitted_again(journey: Journey) -> Outcome:
     again = model.set_params(**known).fit(rows.X, rows.labels, **rows.fit_arguments)
     fresh = journey.fit()
     assert vars(again).keys() == vars(fresh).keys()
-    _same_bits(predicted(again, rows.X, rows.query), predicted(fresh, rows.X, rows.query))
+    _same_bits(again.predict(rows.X), fresh.predict(rows.X))
     return outcome_of(journey, again)
 
 
 @road()
 def row_by_row(journey: Journey) -> Outcome:
-    """Rows, or lists, have the same bits alone, in a batch, and next to an equal row."""
+    """Rows have the same bits alone, in a batch, and next to an equal row."""
     model, rows = journey.fit(), journey.rows
-    X, scores = rows.X, predicted(model, rows.X, rows.query)
-    if reads_lists(model):
-        parts = [slice(*ends) for ends in itertools.pairwise(rows.offsets)]
-        _same_bits(np.concatenate([model.predict(X[part]) for part in parts]), scores)
-        return outcome_of(journey, model, X)
+    X, scores = rows.X, model.predict(rows.X)
     _same_bits([model.predict(X[i : i + 1])[0] for i in range(len(X))], scores)
     _same_bits(model.predict(np.repeat(X, 3, axis=0)), np.repeat(scores, 3))
     return outcome_of(journey, model, X)
@@ -89,7 +83,7 @@ def row_by_row(journey: Journey) -> Outcome:
 @road(refuses=("of Python's",))
 def frozen_function(journey: Journey) -> Outcome:
     model = journey.fit()
-    scores = model.row_scorer()(journey.rows.X, journey.rows.query)
+    scores = model.row_scorer()(journey.rows.X)
     return outcome_of(journey, model, scores=np.ravel(scores))
 
 
@@ -114,7 +108,7 @@ def frozen_pipeline(journey: Journey) -> Outcome | None:
         ranker.set_fit_request(**dict.fromkeys(rows.fit_arguments, True))
         model = make_pipeline(ColumnTransformer(parts), ranker)
         model.fit(X, rows.labels, **rows.fit_arguments)
-    scores = row_scorer(model)(X, rows.query)
+    scores = row_scorer(model)(X)
     return outcome_of(journey, model[-1], scores=np.ravel(scores))
 
 
@@ -250,7 +244,7 @@ def with_certainty(journey: Journey) -> Outcome | None:
         return None
     rows, model = journey.rows, journey.fit()
     X, sure = rows.X, posterior(model, rows.X, rows.labels, **rows.fit_arguments)
-    if reads_lists(model) or len(X) < 4:
+    if len(X) < 4:
         return outcome_of(journey, model)
     first, second, third = X[:-2], X[1:-1], X[2:]
     pairs = (first, second), (second, third), (first, third), (third, first)

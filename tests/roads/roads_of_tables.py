@@ -18,7 +18,7 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 from journeys import Journey
-from outcomes import Outcome, outcome_of, predicted
+from outcomes import Outcome, outcome_of
 from road import OF_CLICKS, OF_GROUPS, WITH_GAPS, plain, road
 from roads_of_arrays import ITERATED, NUDGE_OF_STEPS, in_features, of_folds
 from scipy.sparse import csr_array
@@ -64,7 +64,7 @@ def of_table(journey: Journey, table: Any) -> Outcome | None:
         return None
     model = _primal(journey).estimator.fit(table)
     scores = np.asarray(model.predict(table))
-    np.testing.assert_array_equal(scores, predicted(model, journey.rows.X, journey.rows.query))
+    np.testing.assert_array_equal(scores, model.predict(journey.rows.X))
     rows = journey.rows
     if rows.propensity is not None:
         by_rows = evaluate("ips_dcg@5", rows.labels, scores, rows.query, sample_weight=rows.weight)

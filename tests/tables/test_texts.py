@@ -12,7 +12,6 @@ import pyarrow.compute
 import pyarrow.dataset
 import pytest
 from numpy.testing import assert_allclose
-from sklearn import config_context
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -23,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import shop
 from axes import every
-from pairgram import RandomNodes, RankRLS, evaluate, export, make_ranking, predict, row_scorer, scan
+from pairgram import RandomNodes, RankRLS, evaluate, export, predict, row_scorer, scan
 
 ROWS = shop.frame()
 NEW = shop.others()
@@ -137,25 +136,6 @@ def test_an_encoder_of_words_is_refused():
     of_words = make_pipeline(words, RankRLS()).fit(frame.assign(size="red shoe"), frame["price"])
     with pytest.raises(ValueError, match="TfidfVectorizer"):
         predict(of_words, table_of(frame.assign(y=0.0, q=1), frame))
-
-
-@pytest.mark.parametrize("encodes", [False, True])
-def test_inputs_within_lists(encodes):
-    """A pipeline whose ranker looks at lists is told which rows are one, as in memory."""
-    X, y, qid = make_ranking(20, 12, 4, random_state=0)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    first = StandardScaler().set_output(transform="pandas")
-    if encodes:
-        frame["colour"] = np.random.default_rng(0).choice(["red", "blue"], len(y))
-        first = make_column_transformer((ONE_HOT, ["colour"]), remainder="passthrough")
-    with config_context(enable_metadata_routing=True):
-        ranker = RankRLS(inputs="raw+rank").set_fit_request(qid=True).set_predict_request(qid=True)
-        model = make_pipeline(first, ranker).fit(frame, y, qid=qid)
-        wanted = model.predict(frame, qid=qid)
-        table = table_of(frame.assign(y=y, q=qid), frame)
-        assert_allclose(scores_of(model, table), wanted)
-        found = evaluate("ndcg@10", table, model)
-    assert found == pytest.approx(evaluate("ndcg@10", y, wanted, qid))
 
 
 @pytest.mark.filterwarnings("ignore::pairgram.MissingQueryWarning")

@@ -909,39 +909,9 @@ def converted_times(times: AnyArray, dtype: np.dtype[Any]) -> tuple[AnyArray, Fl
     return found, same
 
 
-def reads_lists(model: BaseEstimator) -> bool:
-    """Tell whether a fitted model, or the last step of a Pipeline, scores rows within their lists.
-
-    Its inputs do, or its prior does. A search of scikit-learn does as its best estimator does.
-    """
-    if hasattr(model, "reads_lists"):
-        return bool(model.reads_lists)
-    if hasattr(model, "named_steps"):
-        return reads_lists(model[-1])
-    model = getattr(model, "best_estimator_", model)
-    if hasattr(model, "named_steps"):
-        return reads_lists(model[-1])
-    inputs, prior = getattr(model, "inputs_", None), getattr(model, "prior_", None)
-    own = inputs is not None and bool(inputs.reads_lists)
-    return own or (prior is not None and reads_lists(prior))
-
-
-def predicted(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> AnyArray:
-    """Return ``model.predict(X)``; a model that reads lists is told the query ids of the rows.
-
-    Searches of scikit-learn take none, so that their best estimator predicts.
-    """
-    if qid is None or not reads_lists(model):
-        return model.predict(X)
-    model = getattr(model, "best_estimator_", model)
-    if hasattr(model, "named_steps") and hasattr(model[-1], "best_estimator_"):
-        return predicted(model[-1], model[:-1].transform(X), qid)
-    return model.predict(X, qid=qid)
-
-
-def judged(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> AnyArray:
-    """Return the scores of `predicted` for a metric, which would take NaN for not retrieved."""
-    scores = np.asarray(predicted(model, X, qid))
+def judged(model: BaseEstimator, X: RowsLike) -> AnyArray:
+    """Return ``model.predict(X)`` for a metric, which would take NaN for not retrieved."""
+    scores = np.asarray(model.predict(X))
     if np.isnan(scores).any():
         raise ValueError(f"{type(model).__name__}.predict returned NaN, want numbers")
     return scores
@@ -969,14 +939,14 @@ class _OfFrames:
     """
 
     def __init__(self, model: BaseEstimator) -> None:
-        self.model, self.reads_lists = model, reads_lists(model)
+        self.model = model
 
-    def predict(self, X: AnyArray, qid: ArrayLike | None = None) -> Any:
+    def predict(self, X: AnyArray) -> Any:
         """Return the scores of rows."""
         import pandas
 
         frame = pandas.DataFrame(X, columns=self.model.feature_names_in_)
-        return predicted(self.model, frame, qid)
+        return self.model.predict(frame)
 
 
 def check_alphas(alphas: ArrayLike, name: str = "alphas", *, zero: bool = False) -> Vector:

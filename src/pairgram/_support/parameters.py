@@ -30,11 +30,8 @@ InputsName = Literal[
     "maxabs",
     "quantile",
     "raw+quantile",
-    "rank",
-    "raw+rank",
-    "list-standard",
-    "runs",
 ]
+ListKind = Literal["raw+rank", "rank", "standard", "runs"]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
 Missing = Literal["zero", "mean", "median"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin

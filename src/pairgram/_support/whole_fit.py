@@ -75,6 +75,7 @@ def _check_of_arguments(method: Callable[..., Any]) -> Callable[..., None]:
 ELSEWHERE = {
     **dict.fromkeys(("keep_covariance", "return_std"), "take posterior(model, X, y).std(X)"),
     "offset": "add the offsets of the rows to the scores, model.predict(X) + offset",
+    "qid": "rows are scored alone: compare them before, by within_lists(X, qid)",
     "propensity": "give y=Clicks(clicked, propensity)",
     **dict.fromkeys(("scope", "weighting", "target"), "give pairs=Pairs(kind, {}=...)"),
     "positive": "RankRLS takes constraint=Positive(columns)",

@@ -12,7 +12,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.arrays import blocks, reads_lists
+from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.machine import require, single_threaded_blas
 from pairgram.certainty.posterior import Posterior
@@ -127,8 +127,6 @@ def posterior(
             if rows.data.judgements is not None:  # which say themselves what is compared
                 spec = rows.spec_of(replace(spec, settings=(Pairs(),)))
             return _of_rows(model, rows, spec, alpha)
-        if reads_lists(model):
-            raise ValueError("inputs within lists need the rows in memory, got a table")
         whole = after_inputs(model.inputs_, model.feature_map_)
         named = {"feature_map": whole, "missing": model.fill_values_, "pairs": told["pairs"]}
         X = Pairgram.from_rows(table, ids=None, **named)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr, ndtri
 
-from pairgram._support.arrays import blocks, blocks_of_parts, reads_lists
+from pairgram._support.arrays import blocks, blocks_of_parts
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector
 from pairgram._support.files import shown
 from pairgram._support.machine import single_threaded_blas, thread_count
@@ -200,14 +200,8 @@ class Posterior:
         Raises
         ------
         ValueError
-            If rows are not as in `predict`, or if what the model sees of a row depends on others of
-            its list.
+            If rows are not as in `predict`.
         """
-        if reads_lists(self.model):
-            raise ValueError(
-                "single rows are compared, but the model, or its prior, looks at the other rows of "
-                "their list: take std(X, qid=...)"
-            )
         (*_, first), (*_, second) = self._read(Xa), self._read(Xb)
         n_rows = first.shape[0]
         if second.shape[0] != n_rows:
@@ -291,7 +285,7 @@ class Posterior:
         """
         check_setting("level", level, LEVEL)
         model, X, qid, rows = self._read(X, qid)
-        scores = model.predict(X, qid=qid).astype(np.float64)
+        scores = model.predict(X).astype(np.float64)
         lists, reach = Queries.make(len(scores), qid=qid), float(ndtri(level))
         order = np.arange(len(scores)) if lists.order is None else lists.order
         parts = [order[a:b] for a, b in pairwise(lists.offsets)]
@@ -399,7 +393,7 @@ class Posterior:
     def _read(self, X: RowsLike, qid: ArrayLike | None = None) -> tuple[Any, Any, Any, Any]:
         """Return a model, rows and their query ids for `predict`, and what the map takes."""
         model, X, qid = in_memory(self.model, X, qid)
-        rows, feature_map = columns_of(model, X, qid), model.feature_map_
+        rows, feature_map = columns_of(model, X), model.feature_map_
         return model, X, qid, rows if feature_map is None else checked(feature_map, rows)
 
     def _features(self, rows: Matrix) -> Vector:

@@ -115,9 +115,7 @@ def letor(
             result: dict[str, Any] = {"fold": fold.name, "params": chosen(search)}
             for part in ("valid", "test"):
                 X, y, qid = getattr(fold, part)
-                result[part] = pairgram.evaluate(
-                    names, y, search.predict(X, qid=qid), qid, **measuring
-                )
+                result[part] = pairgram.evaluate(names, y, search.predict(X), qid, **measuring)
             results.append({**result, "seconds": seconds})
     report = {
         "dataset": folder.resolve().name,

@@ -470,7 +470,7 @@ def predict_file(model_path: Path, path: Path, *, sparse: bool) -> tuple[LetorDa
     ValueError
         If the file names more features than the model has, or if the model file is not a model.
     """
-    from pairgram._support.arrays import predicted, without_names
+    from pairgram._support.arrays import without_names
 
     model = load_model_file(model_path)
     width = width_of(model)
@@ -484,7 +484,7 @@ def predict_file(model_path: Path, path: Path, *, sparse: bool) -> tuple[LetorDa
         ordered = "its features are taken in the order of the model's columns"
         warn(f"note: {name_of(path)} has no names of columns: {ordered}")
     try:
-        return data, predicted(without_names(model), data.X, data.qid)
+        return data, without_names(model).predict(data.X)
     except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
         if not hasattr(model, "steps"):  # of a pipeline, which may choose columns by their names
             raise

@@ -279,7 +279,6 @@ def predict(
     if keep is not None and not has_columns:
         raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
     if columns.make_table(file) or has_columns:
-        from pairgram._support.arrays import reads_lists
         from pairgram.rankers import scores as row_scores
 
         refuse_with_table(sparse=sparse)
@@ -288,8 +287,6 @@ def predict(
         with columns.reading() as watch:
             table = columns.scan(file, opt.columns_of(loaded), opt.width_of(loaded))
             table.refuse_output(output, "--output")
-            if reads_lists(loaded):
-                columns.require(file, table, True, needs_labels=False)
             table = watch(table, False)
             if has_columns:
                 row_scores.predict(loaded, table, output=output, keep=kept)

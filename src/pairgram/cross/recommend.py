@@ -20,9 +20,7 @@ from pairgram._support.arrays import (
     blocks,
     checked_sparse,
     column_names,
-    predicted,
     read_rows,
-    reads_lists,
     require_columns,
     select_columns,
     without_names,
@@ -310,7 +308,6 @@ def recommend(
             model = _OfScorer(model)
         else:
             check_is_fitted(model)
-            _refuse(model)
         users, of_users = _read(model, users, "users", user_ids)
     items, of_items = _read(model, items, "items", item_ids)
     chosen = (
@@ -430,18 +427,11 @@ class _OfScorer:
     """A scorer as a model without names of columns, whose rows are checked before."""
 
     def __init__(self, scorer: Scorer) -> None:
-        if scorer.reads_lists:
-            raise ArgumentError("model", "must score rows alone, but it looks at whole lists")
         self.scorer, self.n_features_in_ = scorer, scorer.n_features_in_
 
     def predict(self, X: Vector) -> Vector:
         """Return the scores of rows."""
         return self.scorer(np.ascontiguousarray(X, self.scorer.dtype))
-
-
-def _refuse(model: BaseEstimator) -> None:
-    if reads_lists(model):
-        raise ArgumentError("model", "must score rows alone, but it looks at whole lists")
 
 
 def _read(
@@ -672,8 +662,6 @@ def _of_batch(
     """Return the scores of items by the models of users."""
     models = batch._models_of(keys)
     fitted = list({id(model): model for model in models if not isinstance(model, Real)}.values())
-    for model in fitted:
-        _refuse(model)
     if fitted and all(map(is_product, fitted)):
         rows = checked_rows(fitted[0], _own_columns(fitted[0], items))
         if not scipy.sparse.issparse(rows):
@@ -688,7 +676,7 @@ def _of_batch(
         model = models[user]
         if isinstance(model, Real):
             return np.full(n_items, float(model))
-        return np.asarray(predicted(model, _own_columns(model, items), None))
+        return np.asarray(model.predict(_own_columns(model, items)))
 
     return _Scores(len(keys), of_user)
 
@@ -739,7 +727,7 @@ def _of_pairs(model: BaseEstimator, users: Any, items: Any, n_users: int) -> _Sc
             rows = item_columns[part].copy()
             if user_columns is not None:
                 rows[:, own] = user_columns[user, own]
-            scores.append(predicted(plain, rows, np.zeros(len(rows), np.int64)))
+            scores.append(plain.predict(rows))
         return np.concatenate(scores)
 
     return _Scores(n_users, of_user)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 import pairgram._core as _core
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.row_warnings import tell
 from pairgram.cross.cross_rows import CrossRows
@@ -49,13 +49,7 @@ class Sides(NamedTuple):
         return self._replace(left=None, right=InputMap(inputs, self.right))
 
     def check_inputs(self, inputs: Any, warns: bool) -> None:
-        """Refuse inputs that make no sense before products, and warn of those without effect."""
-        if inputs.reads_lists:
-            raise ArgumentError(
-                "inputs",
-                f"must not be {inputs.kind!r} before a Cross: within a list, the columns of a "
-                "person are all alike",
-            )
+        """Warn of inputs that have no effect before products."""
         if warns and len(inputs.parts) > 1 and self.columns.max() < inputs.n_features_in_:
             tell(
                 "inputs",

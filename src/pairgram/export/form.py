@@ -34,8 +34,6 @@ from pairgram.features.transformers import columns_before
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-    from pairgram.features.inputs import ListInputs
-
 
 class _Named:
     """A model that knows the names of the columns that it reads, in the order of X."""
@@ -83,10 +81,6 @@ class VespaProfile(_Named, str):
     template: str = ""  # the expression, with x[j] in the place of the name of column j
 
 
-class VespaListProfile(VespaProfile):
-    """A rank profile of a Vespa schema whose global phase compares the documents of a list."""
-
-
 class RanklibModel(_Named, str):
     """The text of a linear model of RankLib."""
 
@@ -124,9 +118,6 @@ class Form:
     constant : float
     missing : ndarray of shape (n_names,), or None
         What takes the place of missing values.
-    lists : ListInputs or None
-        Inputs within lists, if there are any. The sources of `columns` are then what they make, and
-        not the caller's columns.
     """
 
     names: tuple[str, ...]
@@ -137,7 +128,6 @@ class Form:
     products: tuple[Products, ...] = ()
     constant: float = 0.0
     missing: Vector | None = None
-    lists: ListInputs | None = None
 
     @property
     def is_linear(self) -> bool:
@@ -164,8 +154,6 @@ class Form:
     @property
     def read(self) -> frozenset[int]:
         """The numbers of the columns that the model reads."""
-        if self.lists is not None:
-            return frozenset(range(len(self.names)))
         return frozenset(source for column in self.columns for source in column.sources)
 
     @property
@@ -196,12 +184,8 @@ class Form:
         return matrix, offset
 
     def folded(self) -> tuple[Vector, float]:
-        """Return (weights of the sources, constant) of a linear form.
-
-        The sources are the caller's columns, or what inputs within lists make of them.
-        """
-        n_sources = len(self.names) if self.lists is None else self.lists.n_outputs
-        weights, constant = np.zeros(n_sources), self.constant
+        """Return (weights of the caller's columns, constant) of a linear form."""
+        weights, constant = np.zeros(len(self.names)), self.constant
         for column, weight in zip(self.columns, self.weights.tolist(), strict=True):
             assert isinstance(column, Affine)
             weights[column.source] += weight * column.factor
@@ -241,7 +225,6 @@ def form_of(
     require: Callable[[Form], None] | None = None,
     *,
     unnamed: bool = False,
-    within_lists: bool = False,
 ) -> Form:
     """Return the form of a fitted ranker, or of a pipeline that ends in one.
 
@@ -255,8 +238,6 @@ def form_of(
         asked for, and the names of its form are the numbers of the columns.
     unnamed : bool, default=False
         Whether columns without names are called x0, x1 and so on, because the engine needs none.
-    within_lists : bool, default=False
-        Whether the engine compares the rows of a list. The form then has `lists`.
 
     Raises
     ------
@@ -282,20 +263,14 @@ def form_of(
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
             f"{'steps before it give' if steps else 'model has'} {len(columns)}"
         )
-    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns, within_lists, steps)
-    if form.lists is not None and steps:
-        raise ValueError(
-            f"step {steps[0][0]!r} before inputs={form.lists.kind!r} cannot be exported: a scale "
-            "changes nothing within a list, so fit the ranker alone"
-        )
+    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns, steps)
     if require is not None:
         require(form)
     given = own_names if features is None else features
     if given is None and unnamed:
         given = [f"x{number}" for number in range(n_features)]
     form = replace(form, names=tuple(_names(given, n_features)))
-    if form.lists is None:  # which makes columns of its own
-        _check_kinds(form)
+    _check_kinds(form)
     return form
 
 
@@ -449,17 +424,13 @@ def _of_ranker(
     ranker: BaseEstimator,
     names: tuple[str, ...],
     columns: list[Column],
-    within_lists: bool,
     steps: list[tuple[str, Any]],
 ) -> Form:
     inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
     if missing is not None and steps:  # it fills what the steps made, and not the caller's columns
         columns = [one.filled(fill) for one, fill in zip(columns, missing.tolist(), strict=True)]
         missing = None
-    lists = inputs if within_lists and getattr(inputs, "reads_lists", False) else None
-    if lists is not None:
-        columns = [Affine(j) for j in range(lists.n_outputs)]
-    elif inputs is not None:
+    if inputs is not None:
         columns = inputs.formulas(columns)
     terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
     form = Form(
@@ -471,7 +442,6 @@ def _of_ranker(
         terms.products,
         float(sum(terms.constants)),
         None if missing is None else np.asarray(missing),
-        lists,
     )
     prior = getattr(ranker, "prior_", None)
     if prior is None:

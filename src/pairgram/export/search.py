@@ -17,7 +17,6 @@ from pairgram.export.form import (
     LtrPluginModel,
     RanklibModel,
     SolrModel,
-    VespaListProfile,
     VespaProfile,
     for_float32,
     form_of,
@@ -25,9 +24,8 @@ from pairgram.export.form import (
 )
 from pairgram.export.onnx import to_onnx
 from pairgram.export.stores import COMPUTED, PLUGIN, SOLR, of_features
-from pairgram.export.text import Dialect, expression, number, tests_added
+from pairgram.export.text import Dialect, expression, tests_added
 from pairgram.features.formulas import Affine, Piecewise, Product
-from pairgram.features.inputs import GAPS, RANK_OFFSET
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -38,10 +36,6 @@ Phase = Literal["first", "second", "global"]
 
 # ZooKeeper, which keeps Solr's models, refuses more bytes than this by default.
 SOLR_LIMIT = 1 << 20
-# Documents of a list that Vespa's global phase compares.
-LIST_SIZE = 1_000
-# Between the reciprocal ranks of the first document and the second.
-FIRST_RANK = round(1 / (RANK_OFFSET + 1.5), 5)
 # Knots of a group are at least this share of its range apart.
 GROUP_RANGE = 1e3
 IN_SOLR = ("sigmoid", "tanh", "relu")
@@ -514,7 +508,7 @@ def to_vespa(
     *,
     features: Sequence[str] | None = None,
     inherits: str = "default",
-    phase: Phase | None = None,
+    phase: Phase = "second",
     onnx: str | None = None,
     rerank_count: int | None = None,
 ) -> VespaProfile:
@@ -523,9 +517,6 @@ def to_vespa(
     Linear models, also with quantile inputs, become an expression. Other models are read from an
     ONNX file, which is the attribute `onnx` of the profile; write it to ``files/`` of the
     application.
-
-    Linear models with ``inputs="runs"``, such as the model that `fuse` learns, become an expression
-    of the global phase, which compares the documents that a query found.
 
     Parameters
     ----------
@@ -538,14 +529,13 @@ def to_vespa(
         as they are. None takes the column names that the model was fitted with.
     inherits : str, default="default"
         The profile that this one inherits, or several with commas between them.
-    phase : {"first", "second", "global"} or None, default=None
-        The phase of ranking in which the model is computed. None stands for "global" if the model
-        has ``inputs="runs"``, because only this phase compares documents, and else for "second".
+    phase : {"first", "second", "global"}, default="second"
+        The phase of ranking in which the model is computed.
     onnx : str or None, default=None
         The name of the ONNX file. None takes ``name.onnx``.
     rerank_count : int ≥ 1 or None, default=None
-        How many documents of a query the second or the global phase ranks. None stands for 1000 if
-        the model has ``inputs="runs"``, and else leaves it to Vespa, whose default is 100.
+        How many documents of a query the second or the global phase ranks. None leaves it to Vespa,
+        whose default is 100.
 
     Returns
     -------
@@ -557,8 +547,7 @@ def to_vespa(
     ValueError
         If the model cannot be expressed; if two categories of a OneHotEncoder are one number in
         float32; if a name in `features` is not a rank feature (arithmetic, text with spaces and
-        numbers are none); if another name has characters that Vespa does not take; or if the model
-        has inputs within lists other than "runs", or `phase` is then not "global".
+        numbers are none); or if another name has characters that Vespa does not take.
 
     Warns
     -----
@@ -574,14 +563,6 @@ def to_vespa(
     Where the steps of a pipeline fill missing numbers, the expression tests for them with
     ``isNan``, which is true for attributes of the types float and double without a value.
 
-    With ``inputs="runs"`` a rank feature must be NaN for a document that its run lacks. BM25 and
-    closeness are 0 there: write a function such as ``if (bm25(title) > 0, bm25(title), 0.0 / 0.0)``
-    in the profile, and give its name. A list consists of the documents that the global phase ranks,
-    so `rerank_count` must be no smaller than the number of documents that a query finds. Ties are
-    the only difference from the model. Where documents of a run tie, Vespa gives them different
-    ranks, and the model their mean rank. If all of them tie, Vespa gives one the scaled score 1 and
-    the others 1/2, and the model gives all of them 1.
-
     Examples
     --------
     >>> from pairgram import RankRLS, export, make_ranking
@@ -591,18 +572,10 @@ def to_vespa(
     >>> print(profile.splitlines()[2])
             expression: (-3.07...) * bm25(title) + 0.0500... * attribute(price)
     """
-    form = form_of(model, features, _require_lists, within_lists=True)
-    if phase is None:
-        phase = "second" if form.lists is None else "global"
+    form = form_of(model, features)
     if phase not in get_args(Phase):
         raise ValueError(f"phase must be 'first', 'second' or 'global', got {phase!r}")
-    if form.lists is not None and phase != "global":
-        raise ValueError(
-            f"phase must be 'global', which alone compares the documents of a list, got {phase!r}"
-        )
-    if rerank_count is None and form.lists is not None:
-        rerank_count = LIST_SIZE
-    elif rerank_count is not None and (phase == "first" or rerank_count < 1):
+    if rerank_count is not None and (phase == "first" or rerank_count < 1):
         raise ValueError(
             "rerank_count must be at least 1, and phase 'second' or 'global', got "
             f"rerank_count={rerank_count} and phase={phase!r}"
@@ -623,10 +596,7 @@ def to_vespa(
             "arithmetic, write a function in the profile, and give its name"
         )
     file, template = None, ""
-    if form.lists is not None:
-        places = [f"x[{number}]" for number in range(len(form.names))]
-        lines, template, rank = [], _of_lists(form, places), _of_lists(form, form.names)
-    elif form.hidden or form.kernels:
+    if form.hidden or form.kernels:
         _require_numbers(form)
         file = to_onnx(model, features=features)
         path = onnx or f"{name}.onnx"
@@ -663,53 +633,9 @@ def to_vespa(
             "",
         ]
     )
-    kind = VespaProfile if form.lists is None else VespaListProfile
-    profile = kind(text).named(form.names, form.texts)
+    profile = VespaProfile(text).named(form.names, form.texts)
     profile.onnx, profile.template = file, template
     return profile
-
-
-def _require_lists(form: Form) -> None:
-    """Refuse inputs within lists that Vespa cannot compute."""
-    if form.lists is None:
-        return
-    if form.lists.kind != GAPS:
-        raise ValueError(
-            f"Vespa has no function that makes inputs={form.lists.kind!r} of a list: its global "
-            "phase has scores from 0 to 1 and reciprocal ranks, so fit with inputs='runs'"
-        )
-    if form.beside:
-        raise ValueError(
-            f"the global phase of Vespa takes weighted sums of inputs='runs', and this model has "
-            f"{form.beside}: fit without feature_map"
-        )
-    if form.missing is not None:
-        raise ValueError(
-            "the model was fitted with values in the place of missing ones, which inputs='runs' of "
-            "Vespa cannot fill: scan the table with missing=None, and NaN is what a run lacks"
-        )
-
-
-def _of_lists(form: Form, names: Sequence[str]) -> str:
-    """Return a weighted sum of scores from 0 to 1 and reciprocal ranks, in the global phase.
-
-    `normalize_linear` is 1/2 where all scores are equal, as for the single document of a run. The
-    first of a run has 1 in any case.
-    """
-    weights, constant = form.folded()
-    scaled, reciprocal = np.split(weights * np.repeat([1.0, RANK_OFFSET], len(names)), 2)
-    terms = []
-    for name, of_scores, of_ranks in zip(names, scaled.tolist(), reciprocal.tolist(), strict=True):
-        rank, parts = f"reciprocal_rank({name}, {RANK_OFFSET})", []
-        if of_scores:
-            parts.append(
-                f"{number(of_scores)} * if({rank} > {FIRST_RANK}, 1.0, normalize_linear({name}))"
-            )
-        if of_ranks:
-            parts.append(f"{number(of_ranks)} * {rank}")
-        if parts:
-            terms.append(f"if(isNan({name}), 0.0, {' + '.join(parts)})")
-    return " + ".join([number(constant)] * (constant != 0) + terms) or "0.0"
 
 
 def _either(name: str, values: Sequence[str]) -> str:

@@ -24,7 +24,6 @@ from pairgram.export.form import (
     RanklibModel,
     SolrModel,
     SqlExpression,
-    VespaListProfile,
     VespaProfile,
     form_of,
 )
@@ -129,9 +128,7 @@ def verify(
         reads text. Missing numbers count for Solr, the plugin, RankLib and Vespa as the default
         values that the export lists, else as 0, as in the engine, unless the exported model tests
         for them; they are in no category. A missing text is
-        the empty text for Vespa and ONNX. For a Vespa profile of ``inputs="runs"``, the rows of a
-        query are its hits in their order, and NaN marks a document that a run lacks; scores are
-        computed in float64.
+        the empty text for Vespa and ONNX.
     qid : array-like of shape (n_rows,) or None
         Query ids. None means that all rows are one query. A table has ids itself.
 
@@ -169,7 +166,7 @@ def verify(
     if qid is not None:
         raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
     table, scorer = given.for_model(model)
-    takes_frames = hasattr(scorer, "reads_lists")  # a pipeline, or a search
+    takes_frames = not hasattr(scorer, "coef_")  # a pipeline, or a search
     if not takes_frames:
         model = scorer
     if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
@@ -202,7 +199,7 @@ def _both(
 
     The scores of the model are computed if they are not given, as `own`.
     """
-    form = form_of(model, list(exported.feature_names), within_lists=True)
+    form = form_of(model, list(exported.feature_names))
     rows, given = _rows(exported, model, X, form.read)
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
@@ -213,13 +210,10 @@ def _both(
         defaults = {name: value for name, value, has_gaps in filled if has_gaps and value}
         rows = np.where(gaps, form.missing, rows)
     with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came
-        theirs = np.asarray(_scores(exported, rows, queries))
+        theirs = np.asarray(_scores(exported, rows))
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        ids = {} if form.lists is None else {"qid": queries.index()}
-        own = np.asarray(model.predict(given, **ids) if own is None else own, np.float64)
-    if form.lists is not None:
-        rows = form.lists.values(rows, lists=queries)
+        own = np.asarray(model.predict(given) if own is None else own, np.float64)
     starts = range(0, len(rows), BLOCK)
     bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
     return theirs, own, bound, defaults, queries
@@ -329,7 +323,7 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
     return bool((theirs >= lowest[n_above]).any())
 
 
-def _scores(exported: Any, X: Vector, queries: Queries) -> Vector:
+def _scores(exported: Any, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
     kind = next(kind for kind in ENGINES if isinstance(exported, kind))
     score, dtype = ENGINES[kind]
@@ -341,13 +335,7 @@ def _scores(exported: Any, X: Vector, queries: Queries) -> Vector:
             columns.append(column)
         else:
             columns.append(column.astype(np.float64).astype(dtype))
-    if not isinstance(exported, VespaListProfile):
-        return score(exported, columns)
-    scores, order = np.empty(len(X)), np.arange(len(X))  # in float64, a list at a time
-    for query in range(queries.n_queries):
-        members = order[queries.rows(query)]
-        scores[members] = score(exported, [column[members] for column in columns])
-    return scores
+    return score(exported, columns)
 
 
 def _filled(column: Vector) -> Vector:
@@ -651,7 +639,6 @@ ENGINES: dict[type, tuple[Callable[[Any, Columns], Vector], type]] = {
     SolrModel: (_of_solr, np.float32),
     LtrPluginModel: (_of_plugin, np.float32),
     RanklibModel: (_of_ranklib, np.float32),
-    VespaListProfile: (_of_vespa, np.float64),
     VespaProfile: (_of_vespa, np.float32),
     OnnxModel: (_of_onnx, np.float32),
     SqlExpression: (_of_sql, np.float64),

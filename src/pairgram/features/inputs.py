@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -18,10 +18,8 @@ import pairgram._core as _core
 from pairgram._support.arrays import block_rows, blocks, column_names, read_rows
 from pairgram._support.checks import (
     AnyArray,
-    ArgumentError,
     Rows,
     Vector,
-    first_not_finite,
     require_finite,
 )
 from pairgram._support.machine import thread_count
@@ -90,19 +88,9 @@ class FittedInputs(ABC):
         return False
 
     @property
-    def reads_lists(self) -> bool:
-        """Whether the columns of a row depend on the other rows of its list."""
-        return False
-
-    @property
     def parts(self) -> tuple[str, ...]:
         """What the columns that are made of a column are called."""
         return (self.kind,)
-
-    @property
-    def takes_gaps(self) -> bool:
-        """Whether NaN has a meaning, that the value is missing."""
-        return False
 
     @abstractmethod
     def arrays(self) -> dict[str, AnyArray]:
@@ -120,14 +108,13 @@ class FittedInputs(ABC):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Kind "maxabs" takes CSR matrices too, and returns them as such. For the kinds that look
-            at lists, all rows are one list.
+            Kind "maxabs" takes CSR matrices too, and returns them as such.
 
         Raises
         ------
         ValueError
             If X has another number of columns than the training rows, or other names of columns
-            if both have names; or if X holds NaN or infinity. Kind "runs" takes NaN.
+            if both have names; or if X holds NaN or infinity.
         """
         own, names = self.feature_names_in_, column_names(X)
         named = own is not None and names is not None and all(isinstance(n, str) for n in names)
@@ -138,40 +125,8 @@ class FittedInputs(ABC):
         X = read_rows(X, sparse="csr" if self.keeps_zeros else False)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(f"X must have {self.n_features_in_} features, got {X.shape[1]}")
-        if not self.reads_lists:  # which are checked below
-            require_finite(X, "X")
+        require_finite(X, "X")
         return self.values(X)
-
-    def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
-        """Return the compiled map of rows of a dtype to the columns, and by `then` to features.
-
-        It is None for inputs that look at lists: compiled maps have the columns of a row alone.
-        """
-        return None
-
-    @abstractmethod
-    def values(self, X: Matrix, lists: Lists | None = None) -> Any:
-        """Return the columns of rows that have been checked, or may be.
-
-        The `lists` of the rows are read only by inputs that look at lists. None stands for a single
-        one.
-        """
-
-    @abstractmethod
-    def formulas(self, columns: list[Column]) -> list[Column]:
-        """Return the columns that are made of the columns of X, as formulas."""
-
-    def names(self, names: Sequence[Any] | None) -> Any:
-        """Return names of the columns that are made, given those of X, or None for None."""
-        return names
-
-    def __repr__(self) -> str:
-        return f"<inputs {self.kind!r} of {self.n_features_in_} columns>"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RowInputs(FittedInputs):
-    """Columns that each depend on a row alone, which compiled code makes within maps."""
 
     @abstractmethod
     def columns(self) -> _core.InputColumns:
@@ -182,7 +137,7 @@ class RowInputs(FittedInputs):
         make = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
         return make.after_columns(self.columns(), then)
 
-    def values(self, X: Matrix, lists: Lists | None = None) -> Any:
+    def values(self, X: Matrix) -> Any:
         """Return the columns of rows that have been checked, or may be: NaN stays NaN.
 
         CSR rows stay sparse if 0 stays 0, and become dense otherwise.
@@ -198,9 +153,20 @@ class RowInputs(FittedInputs):
             out[rows] = self.values(X[rows].toarray())
         return out
 
+    @abstractmethod
+    def formulas(self, columns: list[Column]) -> list[Column]:
+        """Return the columns that are made of the columns of X, as formulas."""
+
+    def names(self, names: Sequence[Any] | None) -> Any:
+        """Return names of the columns that are made, given those of X, or None for None."""
+        return names
+
+    def __repr__(self) -> str:
+        return f"<inputs {self.kind!r} of {self.n_features_in_} columns>"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScaledInputs(RowInputs):
+class ScaledInputs(FittedInputs):
     """Columns ``(x − centre) / scale``: kinds "standard", "minmax" and "maxabs".
 
     Attributes
@@ -256,7 +222,7 @@ class ScaledInputs(RowInputs):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class QuantileInputs(RowInputs):
+class QuantileInputs(FittedInputs):
     """The distribution function of every column, linear between knots: the "quantile" kinds.
 
     With "raw+quantile" the columns of X come first, and their functions after them.
@@ -332,160 +298,14 @@ class QuantileInputs(RowInputs):
         return [*names, *(f"quantile of {name}" for name in names)]
 
 
-class ListKind(NamedTuple):
-    """What a kind of inputs within lists makes of a column.
-
-    Attributes
-    ----------
-    columns : str
-        What compiled code makes.
-    keeps_inputs : bool
-        Whether X itself comes before that.
-    parts : tuple of str
-        What the columns that are made of a column are called.
-    """
-
-    columns: str
-    keeps_inputs: bool
-    parts: tuple[str, ...]
-
-    @property
-    def width(self) -> int:
-        """How many columns are made of a column."""
-        return len(self.parts)
-
-
-LIST_KINDS = {
-    "rank": ListKind("rank", False, ("rank",)),
-    "raw+rank": ListKind("rank", True, ("raw", "rank")),
-    "list-standard": ListKind("standard", False, ("list-standard",)),
-    "runs": ListKind("runs", False, ("scaled", "reciprocal rank")),
-}
-
-
-# The kind that takes NaN, and what its reciprocal ranks add to a rank (Cormack et al., SIGIR 2009).
-GAPS = "runs"
-RANK_OFFSET = 60
-
-
-class Lists(Protocol):
-    """Which rows are of one list: a `Queries`."""
-
-    @property
-    def offsets(self) -> Rows:
-        """Where the rows of every list begin in `order`, (n_lists + 1,)."""
-
-    @property
-    def order(self) -> Rows | None:
-        """The numbers of the rows, one list after the other; None if they stand like this."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ListInputs(FittedInputs):
-    """What a value is beside the others of its list: "rank", "raw+rank", "list-standard", "runs".
-
-    Nothing is fitted, and no row has a weight: every row of a list counts once, in training as in
-    `predict`, which knows of no weights.
-
-    Attributes
-    ----------
-    n_inputs : int
-        The number of columns of X.
-    """
-
-    n_inputs: int
-
-    @property
-    def n_features_in_(self) -> int:
-        """The number of columns of X."""
-        return self.n_inputs
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of columns that are made of them."""
-        return self.n_inputs * len(self.parts)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """What the columns that are made of a column are called."""
-        return LIST_KINDS[self.kind].parts
-
-    @property
-    def reads_lists(self) -> bool:
-        """Whether the columns of a row depend on the other rows of its list."""
-        return True
-
-    @property
-    def takes_gaps(self) -> bool:
-        """Whether NaN has a meaning, that the value is missing."""
-        return self.kind == GAPS
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays that describe the function in a model file: there are none."""
-        return {}
-
-    def rounding(self, X: Matrix) -> Vector:
-        """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
-        return _rounding_of(self.values(X), 4)
-
-    def values(self, X: Matrix, lists: Lists | None = None) -> Any:
-        """Return the columns of rows.
-
-        Raises
-        ------
-        ValueError
-            If X holds infinity, or NaN where no run may lack a row; or if its values are so large
-            that their differences or squares overflow.
-        """
-        rows = np.require(X.toarray() if scipy.sparse.issparse(X) else X, None, ["C", "A"])
-        if not self.takes_gaps or np.isinf(rows).any():
-            require_finite(np.where(np.isnan(rows), 0, rows) if self.takes_gaps else rows, "X")
-        offsets, order = np.array([0, len(rows)], np.int64), None
-        if lists is not None:
-            offsets, order = lists.offsets, lists.order
-        word, keeps_inputs, _ = LIST_KINDS[self.kind]
-        threads = thread_count(rows.size)
-        found = _core.list_columns(word, keeps_inputs, rows, offsets, order, threads)
-        if word != "rank" and (place := first_not_finite(found)) is not None:
-            raise ArgumentError(
-                "X",
-                "too large: differences or squares of its values overflow within a list, which "
-                f"inputs={self.kind!r} need: divide {{place}}",
-                column=place[2] % self.n_inputs,
-            )
-        return found
-
-    def formulas(self, columns: list[Column]) -> list[Column]:
-        """Raise a ValueError, because a formula has the columns of one row alone."""
-        raise ValueError(
-            f"inputs={self.kind!r} compare every row with the others of its list, and engines "
-            "that score rows alone cannot: take other inputs, such as 'quantile'"
-            + (", or to_vespa, whose global phase compares documents" * self.takes_gaps)
-        )
-
-    def names(self, names: Sequence[Any] | None) -> Any:
-        """Return names of the columns that are made, given those of X, or None for None."""
-        if names is None:
-            return names
-        word = {"list-standard": "standard", "runs": "scaled"}.get(self.kind, "rank")
-        made = [f"{word} of {name} in its list" for name in names]
-        if self.kind == "raw+rank":
-            return [*names, *made]
-        if self.kind == "runs":
-            return [*made, *(f"reciprocal rank of {name} in its list" for name in names)]
-        return made
-
-
 def _rounding_of(H: AnyArray, n_errors: int) -> Vector:
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
     return n_errors * np.finfo(H.dtype).eps * size
 
 
-def restore_inputs(kind: str, arrays: dict[str, AnyArray], n_inputs: int) -> FittedInputs:
+def restore_inputs(kind: str, arrays: dict[str, AnyArray]) -> FittedInputs:
     """Make the inputs that `FittedInputs.arrays` described. The arrays must have been checked."""
-    if kind in LIST_KINDS:
-        return ListInputs(kind, n_inputs)
     if "inputs_scale" in arrays:
         return ScaledInputs(kind, arrays["inputs_centre"], arrays["inputs_scale"])
     return QuantileInputs(kind, *(arrays[f"inputs_{name}"] for name in ("knots", "values", "ends")))
@@ -536,8 +356,6 @@ def fit_inputs(kind: str, X: Matrix, weights: Vector | None = None) -> FittedInp
         "maxabs".
     """
     require_zeros(kind, X)
-    if kind in LIST_KINDS:
-        return ListInputs(kind, X.shape[1])
     if weights is not None or scipy.sparse.issparse(X):  # rows of weight 0 are not looked at below
         require_finite(X, "X")
     if kind in ("quantile", "raw+quantile"):
@@ -711,8 +529,7 @@ class InputMap(FeatureMap):
 
     @property
     def _is_compiled(self) -> bool:
-        compiled = self.feature_map is None or is_compiled(self.feature_map)
-        return compiled and not self.inputs.reads_lists
+        return self.feature_map is None or is_compiled(self.feature_map)
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         if self.feature_map is None:
@@ -769,12 +586,11 @@ class InputMap(FeatureMap):
 
     def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Describe the inputs. The map after them is described on its own."""
-        settings = {"kind": self.inputs.kind, "n_inputs": self.inputs.n_features_in_}
-        return self.inputs.arrays(), settings
+        return self.inputs.arrays(), {"kind": self.inputs.kind}
 
     @classmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        return cls(restore_inputs(settings["kind"], arrays, settings["n_inputs"]))
+        return cls(restore_inputs(settings["kind"], arrays))
 
     def _same(self, other: Self) -> bool:
         mine, theirs = self.inputs.arrays(), other.inputs.arrays()
@@ -845,7 +661,7 @@ def prepared_as(data: Any, pattern: Any) -> Any:
     """
     X, inputs = data.X, pattern.applied
     if inputs is not None:
-        X = inputs.values(X, data.queries)
+        X = inputs.values(X)
     return replace(data, X=X, applied=inputs, feature_map=pattern.feature_map)
 
 

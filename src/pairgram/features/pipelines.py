@@ -46,8 +46,6 @@ class PipelineScorer:
         The columns that are text, by name or else by number, with the categories of each.
     names : tuple of str or int
         The columns that are read, by name or else by number.
-    reads_lists : bool
-        Whether the score of a row depends on the other rows of its list.
     width : int
         The number of columns that are made of a row, with one for every category in a model that is
         not linear.
@@ -56,7 +54,6 @@ class PipelineScorer:
     def __init__(self, pipeline: Pipeline) -> None:
         self.n_features_in_, self.feature_names_in_, columns = columns_before(pipeline.steps)
         ranker = pipeline.steps[-1][1].row_scorer()
-        self.reads_lists = ranker.reads_lists
         self._ranker, self._coef, self._constant = ranker, None, 0.0
         # Of all columns, also of those whose weight is 0.
         encoded = [leaf for c in columns for leaf in leaves(c) if isinstance(leaf, Lookup)]
@@ -85,9 +82,7 @@ class PipelineScorer:
         self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}
         self._sources = [(source, object if source in texts else float) for source in sources]
 
-    def __call__(
-        self, X: AnyArray | Mapping[str, ArrayLike], qid: ArrayLike | None = None
-    ) -> AnyArray:
+    def __call__(self, X: AnyArray | Mapping[str, ArrayLike]) -> AnyArray:
         """Return the scores of rows, (n_rows,).
 
         Parameters
@@ -97,8 +92,6 @@ class PipelineScorer:
             ``X[name]``: a dict of lists, or a frame. Other columns are left out. None and NaN are
             missing. Numbers are not checked: an infinite one, or one that is missing where no step
             fills it, has no meaningful score.
-        qid : array-like of shape (n_rows,) or None
-            Query ids, for inputs within lists alone. None means that all rows are one list.
 
         Returns
         -------
@@ -113,13 +106,13 @@ class PipelineScorer:
             numbers, or has a category that its encoder refuses; or if X is an array of another
             shape.
         """
-        return self.of_rows(self.rows_of(X), qid)
+        return self.of_rows(self.rows_of(X))
 
-    def of_rows(self, rows: Rows, qid: ArrayLike | None) -> AnyArray:
+    def of_rows(self, rows: Rows) -> AnyArray:
         """Return the scores of rows that `rows_of` has returned."""
         values = self._columns.of(rows, len(rows[self._sources[0][0]]))
         if self._coef is None:
-            return np.asarray(self._ranker(values, qid))
+            return np.asarray(self._ranker(values))
         return _core.score_rows(values, self._coef) + self._constant
 
     def of_columns(self, names: Sequence[str]) -> ScorerOfColumns:
@@ -201,10 +194,10 @@ class ScorerOfColumns:
     """
 
     def __init__(self, scorer: PipelineScorer, names: Sequence[str]) -> None:
-        self.scorer, self.reads_lists = scorer, scorer.reads_lists
+        self.scorer = scorer
         self.names = names
 
-    def predict(self, X: AnyArray, qid: ArrayLike | None = None) -> AnyArray:
+    def predict(self, X: AnyArray) -> AnyArray:
         """Return the scores of rows, (n_rows,).
 
         Raises
@@ -214,10 +207,10 @@ class ScorerOfColumns:
         """
         rows = self.scorer.rows_of(dict(zip(self.names, X.T, strict=True)))
         fitting = limits.now.dense_block_bytes // (8 * self.scorer.width)
-        size, found = max(1, len(X) if self.reads_lists else fitting), [np.empty(0)]
+        size, found = max(1, fitting), [np.empty(0)]
         for begin in range(0, len(X), size):
             part: Any = [x if x is None else x[begin : begin + size] for x in rows]
-            found.append(self.scorer.of_rows(part, qid))
+            found.append(self.scorer.of_rows(part))
         scores: AnyArray = np.concatenate(found)
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))

@@ -40,7 +40,6 @@ from pairgram._support.schema import (
     require,
 )
 from pairgram.features.base import check_map
-from pairgram.features.inputs import LIST_KINDS
 
 # The names of the arrays of a prior begin with this.
 PRIOR = "prior."
@@ -71,8 +70,6 @@ OF_QUANTILES = {
 def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Check the inputs, and set the dimension "features" to that of the rows as given."""
     times = 2 if kind == "raw+quantile" else 1
-    if kind in LIST_KINDS:
-        times = LIST_KINDS[kind].width
     n_inputs = sizes.get("inputs", sizes["features"] // times)
     n_columns = times * n_inputs
     require(
@@ -82,8 +79,6 @@ def _inputs(kind: str, settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
     of_map = settings.get("feature_map") or {}
     require(of_map.get("kernel") != "precomputed", "a precomputed kernel must have no inputs")
     sizes["features"] = n_inputs
-    if kind in LIST_KINDS:  # which have no arrays
-        return
     if "inputs_scale" in arrays:
         scale = arrays["inputs_scale"]
         require((scale > 0).all() and np.isfinite(1 / scale).all(), "inputs_scale must be > 0")
@@ -350,7 +345,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
         of_map = check_map(feature_map)
         wanted |= of_map.arrays
     inputs = own.get("inputs")
-    if inputs is not None and inputs not in LIST_KINDS:
+    if inputs is not None:
         wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
     sizes = check_arrays(arrays, wanted)
     if of_map is not None:

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import object_array, without_names
 from pairgram._support.checks import AnyArray, ArgumentError, Flags, Rows, Vector, verbatim
 from pairgram._support.parameters import FusionName, check_text
-from pairgram.data.queries import Queries
 from pairgram.datasets.result_lists import Lists, by_trec_order, qrels_of, run_of
-from pairgram.features.inputs import RANK_OFFSET, ListInputs
+from pairgram.lists.within_lists import RANK_OFFSET, within_lists
 from pairgram.metrics.evaluation import get_metric
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
 from pairgram.solvers.pairgram import Pairgram
@@ -24,6 +23,8 @@ from pairgram.solvers.pairgram import Pairgram
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
 
+# What the names of columns of a ranker add to those of the runs.
+COLUMNS = (" scaled", " reciprocal rank")
 # With fewer judged queries nothing can tell learnt weights from equal ones.
 FEWEST_QUERIES = 5
 
@@ -38,8 +39,8 @@ class Fusion:
         ``qid``, ``docno`` and ``score``, as `read_run` returns them: every document that any of
         the runs has, the best first in every query. `write_run` and `evaluate_run` take it.
     model : ranker or None
-        For learnt weights the ranker of the columns of scores, with ``inputs="runs"``. It can be
-        saved, and be the `method` of another `fuse`. None for other methods.
+        For learnt weights the ranker of ``within_lists(scores, qid, "runs")``. It can be saved, and
+        be the `method` of another `fuse`. None for other methods.
     names : list
         The keys of `runs`, or the numbers of the runs from 0.
     n_judged : int or None
@@ -113,8 +114,9 @@ def fuse(
           [3]_;
         - "learnt": a weighted sum of the scores from 0 to 1 and of the reciprocal ranks, with
           weights from the judged queries, which all queries then have;
-        - a fitted ranker with ``inputs="runs"``, such as the `model` of an earlier `fuse`. If it
-          knows names, `runs` must be a dict with them, and else a list in the same order.
+        - a fitted ranker of ``within_lists(scores, qid, "runs")``, such as the `model` of an
+          earlier `fuse`. If it knows names of columns, such as "bm25 scaled" and "bm25 reciprocal
+          rank", `runs` must be a dict with the names of runs, and else a list in the same order.
 
     Returns
     -------
@@ -173,11 +175,10 @@ def fuse(
     if model is None and word == "learnt":
         model, results = _learn(rows, qrels)
         if isinstance(runs, Mapping):
-            model.feature_names_in_ = object_array(names)
-    if model is None:
-        scores = _FUNCTIONS[word](rows)
-    else:
-        scores = without_names(model).predict(rows.scores, qid=rows.query)
+            called = [name + end for end in COLUMNS for name in names]
+            model.feature_names_in_ = object_array(called)
+    function = _FUNCTIONS[word] if model is None else _of_model(model)
+    scores = function(rows)
     return Fusion(rows.run(np.asarray(scores, np.float64)), model, names, **results)
 
 
@@ -189,8 +190,6 @@ def _method_of(
         method = "rrf" if qrels is None else "learnt"
     elif hasattr(method, "predict"):
         check_is_fitted(method)
-        if getattr(getattr(method, "inputs_", None), "kind", None) != "runs":
-            raise ArgumentError("method", "must be a ranker with inputs='runs', got one without")
         if qrels is not None:
             raise ArgumentError("qrels", "must be None: a fitted ranker learns nothing more")
         return "learnt", method
@@ -218,7 +217,10 @@ def _runs_of(
         if (known is None) == is_named:
             wanted = "a list in the order" if known is None else "a dict with the names"
             raise ArgumentError("runs", f"must be {wanted} of those that the ranker was fitted to")
-        own = list(range(model.n_features_in_)) if known is None else known.tolist()
+        half = model.n_features_in_ // 2
+        own: list[Any] = list(range(half))
+        if known is not None:
+            own = [name.removesuffix(COLUMNS[0]) for name in known[:half].tolist()]
         if set(own) != set(names):
             listed = f"{len(own)} runs" if known is None else f"runs {own}"
             text = f"must be the {listed} of the ranker, got {names}"
@@ -286,14 +288,14 @@ class _Rows:
             raise ArgumentError(f"runs[{names[column]!r}]", text)
         return cls(queries, np.array(begins), documents, scores)
 
-    def inputs(self, kind: str, scores: Vector) -> Any:
-        """Return columns within the lists of the queries."""
-        lists = Queries.make(len(scores), qid=self.query)
-        return ListInputs(kind, scores.shape[1]).values(scores, lists)
+    @property
+    def columns(self) -> Vector:
+        """The columns that a ranker learns from."""
+        return within_lists(self.scores, self.query, "runs")
 
     def halves(self) -> tuple[Vector, Vector]:
         """Return the scores from 0 to 1, and 60 / (60 + rank), (n_rows, n_runs) each."""
-        columns = self.inputs("runs", self.scores)
+        columns = self.columns
         return columns[:, : self.scores.shape[1]], columns[:, self.scores.shape[1] :]
 
     def labels(self, judgements: Lists) -> tuple[Vector, Flags]:
@@ -350,7 +352,7 @@ def _combsum_zscore(rows: _Rows) -> Vector:
 
 def _borda(rows: _Rows) -> Vector:
     reciprocal = rows.halves()[1]  # which is 0, the lowest, for what a run lacks
-    return _total(rows.inputs("rank", reciprocal))
+    return _total(within_lists(reciprocal, rows.query, "rank"))
 
 
 def _times_found(function: Function) -> Function:
@@ -368,6 +370,11 @@ _FUNCTIONS: dict[str, Function] = {
 }
 
 
+def _of_model(model: BaseEstimator) -> Function:
+    """Return the method that scores documents by a ranker of their columns."""
+    return lambda rows: without_names(model).predict(rows.columns)
+
+
 def _learn(rows: _Rows, qrels: object) -> tuple[Any, dict[str, Any]]:
     """Return a ranker of the columns of scores, and what `Fusion` tells of it."""
     n_runs = rows.scores.shape[1]
@@ -383,8 +390,8 @@ def _learn(rows: _Rows, qrels: object) -> tuple[Any, dict[str, Any]]:
         rrf = rows.halves()[1][kept].sum(axis=1)
         only = Pairgram.from_rows(rrf[:, None], y, qid=query)
         multiple = max(only.g[0] / only.G[0, 0], 0.0) if only.G[0, 0] > 0 else 0.0
-        search = RankRLSCV(prior=multiple * weights, inputs="runs", scoring=metric).fit(
-            rows.scores[kept], y, qid=query
+        search = RankRLSCV(prior=multiple * weights, scoring=metric).fit(
+            rows.columns[kept], y, qid=query
         )
         gains = search.per_query_[metric.name] - metric(y, rrf, query, per_query=True)
         results["gain"] = float(gains.mean())
@@ -393,8 +400,7 @@ def _learn(rows: _Rows, qrels: object) -> tuple[Any, dict[str, Any]]:
         if results["gain"] > stdtrit(len(gains) - 1, ndtr(1.0)) * results["gain_error"]:
             return search, {**results, "is_learnt": True}
     # Weights that explain the labels of rows exactly stay as they are, but for rounding errors.
-    X = np.repeat([[1.0], [0.0]], n_runs, axis=1)
-    labels = RANK_OFFSET / (RANK_OFFSET + np.array([1.0, 2.0])) * n_runs / RANK_OFFSET
-    model = RankRLS(prior=weights / RANK_OFFSET, inputs="runs")
-    model.fit(X, labels).coef_ = weights / RANK_OFFSET
+    X = within_lists(np.repeat([[1.0], [0.0]], n_runs, axis=1), None, "runs")
+    model = RankRLS(prior=weights / RANK_OFFSET)
+    model.fit(X, X @ weights / RANK_OFFSET).coef_ = weights / RANK_OFFSET
     return model, results

@@ -77,7 +77,7 @@ def _judged(model: Any, metrics: Sequence[Metric], per_query: bool, rows: TableR
     """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
     assert rows.y is not None
     queries = Queries.of_sizes(rows.sizes, rows.ids)
-    scores = np.asarray(judged(model, rows.X, queries.index()), np.float64)
+    scores = np.asarray(judged(model, rows.X), np.float64)
     values = per_query_scores(metrics, rows.y, scores[None], queries)[:, 0]
     if per_query:
         return values, rows.ids
@@ -135,7 +135,7 @@ class RankingScorer:
         """Return the mean of the metric for ``estimator.predict(X)``; greater is better."""
         if qid is None and _was_fitted_with_qid(estimator):
             refuse_score_without_ids(estimator)
-        value = self.metric(y, judged(estimator, X, qid), qid, sample_weight=sample_weight)
+        value = self.metric(y, judged(estimator, X), qid, sample_weight=sample_weight)
         return value if self.metric.greater_is_better else -value
 
     def __repr__(self) -> str:

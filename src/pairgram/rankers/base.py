@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
     is_ready,
-    predicted,
     without_names,
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Vector, naming_not_finite
@@ -28,7 +27,7 @@ from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant, refuse_score_without_ids
 from pairgram.features.base import describe_map
-from pairgram.features.inputs import GAPS, LIST_KINDS, FittedInputs
+from pairgram.features.inputs import FittedInputs
 from pairgram.features.kernels import is_precomputed
 from pairgram.features.pipelines import PipelineScorer, knows_text
 from pairgram.files.kinds import PRIOR
@@ -45,7 +44,6 @@ from pairgram.rankers.scores import (
     Scorer,
     column_weights_of,
     contributions_of,
-    lists_of,
     names_of,
     rows_to_score,
     scores_of,
@@ -88,7 +86,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     """The base class of all rankers: it checks data, predicts, scores, and writes files."""
 
     __metadata_request__fit = dict.fromkeys((*REQUESTED, "offset"), True)
-    __metadata_request__predict = {"qid": True}  # noqa: RUF012
     __metadata_request__score = dict.fromkeys(REQUESTED, True)
 
     _file_kind = "RankRLS"  # the class that a model file names
@@ -113,7 +110,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         )
         others = [kind for kind in kinds if kind not in (None, "maxabs")]
         fills = self.missing is not None
-        tags.input_tags.allow_nan = fills or set(kinds) == {GAPS}
+        tags.input_tags.allow_nan = fills
         tags.input_tags.sparse = not (precomputed or others or fills)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
@@ -260,33 +257,23 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _reads_queries(self) -> bool:
-        """Whether a fit depends on queries: on pairs, weights of single rows, or inputs."""
-        reads = any(kind in LIST_KINDS for kind in _listed(self.inputs))
-        return reads or any(pairs.reads_queries for pairs in self._kinds_of_pairs)
+        """Whether a fit depends on queries: on pairs, or on weights of single rows."""
+        return any(pairs.reads_queries for pairs in self._kinds_of_pairs)
 
     @by_keyword
-    def predict(
-        self,
-        X: RowsLike,
-        *,
-        qid: ArrayLike | None = None,
-    ) -> Any:
+    def predict(self, X: RowsLike) -> Any:
         """Return the scores by which rows are ranked, highest first.
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
-        map. With `inputs`, ``inputs_.transform(X)`` takes the place of X, list by list if they look
-        at lists. The scores of `prior_` are added. The offsets of `fit` are not: add those of
-        these rows, ``model.predict(X) + offset``.
+        map. With `inputs`, ``inputs_.transform(X)`` takes the place of X. The scores of `prior_`
+        are added. The offsets of `fit` are not: add those of these rows,
+        ``model.predict(X) + offset``.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             With ``Kernel("precomputed")``, the kernel values between every row and the training
             rows.
-        qid : array-like of shape (n_rows,) or None
-            Query ids, which only `inputs` within lists look at: "rank", "raw+rank",
-            "list-standard" and "runs". The rows of a query are then a list, and the score of a row
-            depends on the others of its list. None means that all rows are one list.
 
         Returns
         -------
@@ -298,38 +285,30 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             If X has another number of features than in `fit`, holds infinity, or NaN that the model
-            does not fill, or has columns of times, text, lists or other objects; or if `qid` has
-            another length.
-
-        Warns
-        -----
-        MissingQueryWarning
-            If the inputs look at lists, the model was fitted with query ids, and there are none for
-            more than 1,000 rows.
+            does not fill, or has columns of times, text, lists or other objects.
 
         Notes
         -----
-        Without inputs within lists, the score of a row has the same bits whatever other rows X has,
-        wherever the row stands, and for any number of threads. This holds for arrays of one type,
-        and for CSR matrices; the scores of an array and of a CSR matrix differ by rounding errors.
-        It may not hold if features come from callables or from transformers of other packages.
+        The score of a row has the same bits whatever other rows X has, wherever the row stands, and
+        for any number of threads. This holds for arrays of one type, and for CSR matrices; the
+        scores of an array and of a CSR matrix differ by rounding errors. It may not hold if
+        features come from callables or from transformers of other packages.
 
         The preparations for a map of this package are kept for the next call, if its arrays take at
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
-        table = as_table(X, qid=qid)
+        table = as_table(X)
         if table is not None:
             return scores_of_table(self, table)
         rows = self._rows_to_score(X)
-        lists = lists_of(self, rows.shape[0], qid)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
-            scores = scores_of(self, rows, lists)
+            scores = scores_of(self, rows)
         if self.prior_ is None:
             return scores
         filled = self.fill_values_ is not None
         prior, own = (without_names(self.prior_), rows) if filled else (self.prior_, X)
-        total = scores.astype(np.float64) + predicted(prior, own, qid)
+        total = scores.astype(np.float64) + prior.predict(own)
         return np.asarray(total, dtype=scores.dtype)
 
     def _without_names(self) -> Self:
@@ -400,7 +379,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if of_rows and qid is None and self.uses_qid_:
             refuse_score_without_ids(self)
         name = "ndcg@10" if judgements is None else judgements.metric
-        scores = self.predict(X, qid=qid)
+        scores = self.predict(X)
         with one_query_meant():  # as in the fit
             return float(evaluate(name, judged, scores, qid, sample_weight=sample_weight)[name])
 
@@ -410,7 +389,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
         They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
         the columns as they are come first. Their distribution functions follow, with names like
-        ``quantile of x0``. Inputs within lists have names like ``rank of x0 in its list``.
+        ``quantile of x0``.
         """
         check_is_fitted(self)
         return names_of(self)
@@ -461,14 +440,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return column_weights_of(self, X, qid)
 
-    def contributions(self, X: RowsLike, *, qid: ArrayLike | None = None) -> Any:
+    def contributions(self, X: RowsLike) -> Any:
         """Return what every column adds to the score of every row.
 
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_rows, n_features)
-        qid : array-like of shape (n_rows,) or None
-            As in `predict`.
 
         Returns
         -------
@@ -483,7 +460,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             If the model is not linear in the columns of X, or X is not as in `predict`.
         """
         check_is_fitted(self)
-        return contributions_of(self, X, qid)
+        return contributions_of(self, X)
 
     def _scorer_of_text(self, pipeline: Pipeline, has_text: bool) -> PipelineScorer | None:
         """Return the scorer of a pipeline that ends in this ranker, if it reads text.
@@ -495,8 +472,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def row_scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
         """Return a frozen function that scores rows without checking them, for serving.
 
-        It takes C-contiguous rows of one type, in the thread that calls it; inputs within lists of
-        more than 100,000 values take those of `pairgram.threads`. Its scores are float64,
+        It takes C-contiguous rows of one type, in the thread that calls it. Its scores are float64,
         and for float64 rows they have the bits of `predict`. Threads may share it, and a pickle
         takes it to other processes. For 100 rows of 50 columns and a linear model it takes 1.6 µs.
 
@@ -508,8 +484,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         callable
-            ``row_scorer(X, qid=None) -> ndarray of shape (n_rows,), float64``, with `qid` as in
-            `predict`: None means that all rows are one list.
+            ``row_scorer(X) -> ndarray of shape (n_rows,), float64``.
 
         Raises
         ------
@@ -702,7 +677,7 @@ def row_scorer(model: BaseEstimator, dtype: DTypeLike = np.float64) -> Scorer | 
     Returns
     -------
     callable
-        ``row_scorer(X, qid=None) -> ndarray of shape (n_rows,), float64``. That of a ranker is what
+        ``row_scorer(X) -> ndarray of shape (n_rows,), float64``. That of a ranker is what
         its method `row_scorer` returns. That of a pipeline takes rows of the columns that the
         pipeline was fitted to, as an array or by their names: a dict of lists, or a frame. Both can
         be pickled, and threads may share them.

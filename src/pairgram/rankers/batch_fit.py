@@ -21,7 +21,6 @@ from pairgram._support.arrays import (
     blocks,
     column_names,
     converted_times,
-    predicted,
     select_columns,
     take_rows,
     without_names,
@@ -297,10 +296,9 @@ class BatchFit:
         is_narrow = getattr(rows, "dtype", None) == np.float32
         scores = np.empty(n_rows, dtype=np.float32 if is_narrow else np.float64)
         if len(unknown):
-            is_number = isinstance(fallback, Real)
-            scores[unknown] = (
-                fallback if is_number else predicted(fallback, take_rows(X, unknown), None)
-            )
+            other: Any = fallback
+            is_number = isinstance(other, Real)
+            scores[unknown] = other if is_number else other.predict(take_rows(X, unknown))
         if not len(known):
             return scores
         if self.models.coefs.shape[1]:
@@ -309,7 +307,7 @@ class BatchFit:
         groups = Queries.make(len(known), qid=of_row[known])
         for group in range(groups.n_queries):
             at = known[groups.rows(group)]
-            scores[at] = predicted(self.models[of_row[at[0]]], take_rows(X, at), None)
+            scores[at] = self.models[of_row[at[0]]].predict(take_rows(X, at))
         return scores
 
     def _products(self, rows: Any, known: Rows, of_row: Rows) -> Vector:
@@ -336,7 +334,7 @@ class BatchFit:
             require_finite(rows[known], "X", with_row=False)
             raise ValueError("X too large: scores of its rows overflow")
         if first.prior_ is not None:
-            scores += predicted(without_names(first.prior_), rows[known], None)
+            scores += without_names(first.prior_).predict(rows[known])
         return scores
 
     def save(self, path: str | os.PathLike[str]) -> None:

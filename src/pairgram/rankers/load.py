@@ -284,9 +284,7 @@ def restore_model(
     if names is not None:
         names = model.feature_names_in_ = np.array(names, dtype=object)
     if inputs is not None:
-        model.inputs_ = replace(
-            restore_inputs(inputs, arrays, fitted["n_features_in_"]), feature_names_in_=names
-        )
+        model.inputs_ = replace(restore_inputs(inputs, arrays), feature_names_in_=names)
     for name, value in fitted.items():
         setattr(model, name, value)
     return model

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from pairgram._support import limits
-from pairgram._support.arrays import reads_lists
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import Missing, check
@@ -27,12 +25,10 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.pairs import Pairs
-from pairgram.data.queries import Queries, warn_of_missing_queries
+from pairgram.data.queries import warn_of_missing_queries
 from pairgram.features.base import draws_only, is_kernel, is_known, unmade
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import (
-    GAPS,
-    LIST_KINDS,
     FittedInputs,
     InputMap,
     check_inputs,
@@ -60,7 +56,6 @@ from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.group_fits import RowSets, in_one_block
 from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
-from pairgram.tables.columns import TableRows
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 
@@ -237,7 +232,7 @@ class Preparation:
         """Return the data with a clone of the map that is fitted to what `inputs` make.
 
         Inputs are applied to X here, rather than where X is read, for CSR rows, whose zeros stay
-        zeros, for kernels, for maps of other packages, and if they look at the lists of the rows.
+        zeros, for kernels, and for maps of other packages.
 
         Raises
         ------
@@ -249,9 +244,7 @@ class Preparation:
         if of_kernel:
             self._require_memory(data)
         first = of_kernel or scipy.sparse.issparse(data.X)
-        if inputs is not None and (
-            first or inputs.reads_lists or not (feature_map is None or known)
-        ):
+        if inputs is not None and (first or not (feature_map is None or known)):
             data, inputs = prepared_as(data, replace(data, applied=inputs)), None
         if feature_map is None:
             own = None if inputs is None else InputMap(inputs, None)
@@ -624,9 +617,8 @@ class GivenTable:
         sparse = table.layout.sparse
         self._whole = table.in_memory() if sparse else None
         table.survey()
-        takes_gaps = set(preparation.kinds) == {GAPS}
         self._model, self._preparation = model, preparation
-        self.table = table.with_gaps() if takes_gaps else table.filled()
+        self.table = table.filled()
         model.n_features_in_ = self.table.n_features
         model.__dict__.pop("feature_names_in_", None)
         if self.table.feature_names is not None:
@@ -685,13 +677,12 @@ class GivenTable:
         """
         table, kind = self.table, check_inputs(kind)
         draws = preparation.feature_map is not None or kind in QUANTILES
-        in_lists = kind in LIST_KINDS
         # Otherwise the type and the number of features are enough.
-        data = self._drawn if draws and not in_lists else one_row(table)
+        data = self._drawn if draws else one_row(table)
         if table.feature_names is not None:
             data = replace(data, names=np.array(table.feature_names, dtype=object))
         inputs: FittedInputs | None = None
-        if kind in QUANTILES or in_lists:
+        if kind in QUANTILES:
             inputs = preparation.inputs(data, kind)
         elif kind is not None:
             preparation.refuse_inputs(kind)
@@ -704,11 +695,6 @@ class GivenTable:
                 ),
                 feature_names_in_=data.names,
             )
-        if inputs is not None and in_lists and draws:
-            rows = table.sample(limits.now.sample_rows, partial(_of_lists, inputs)).rows
-            assert rows.y is not None
-            drawn = RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
-            data, inputs = replace(drawn, applied=inputs, names=data.names), None
         own = preparation.with_map(data, inputs)
         prior = None
         if preparation.prior is not None:
@@ -719,8 +705,7 @@ class GivenTable:
             prior = prior.of_filled(table.feature_names, "the table")
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         scores = None if prior is None else prior.scores
-        whole = in_lists or (prior is not None and reads_lists(prior.model))
-        return BlockReader(own, scores, whole)
+        return BlockReader(own, scores)
 
     def fitted(self, kind: str | None, preparation: Preparation) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""
@@ -775,11 +760,6 @@ class GivenTable:
             leaves_out &= folds is None or cv is None
         metric = table_metric(held, search.scoring)
         return TableJudge(held, metric, folds, leaves_out)
-
-
-def _of_lists(inputs: FittedInputs, rows: TableRows) -> TableRows:
-    """Return rows of whole queries with what inputs make of them."""
-    return replace(rows, X=inputs.values(rows.X, Queries.of_sizes(rows.sizes, rows.ids)))
 
 
 def same_columns(table: Table, other: object) -> Table:

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram._support.arrays import predicted, real_array, without_names
+from pairgram._support.arrays import real_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import same_map
@@ -159,7 +159,7 @@ class Prior(NamedTuple):
         """
         try:
             if self.coef is None:
-                scores = predicted(self.model, X, data.queries.index())
+                scores = self.model.predict(X)
             else:
                 if self.model is not None:
                     checked_rows(self.model, X)  # the names and the number of columns

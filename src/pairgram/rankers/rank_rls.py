@@ -72,8 +72,7 @@ class RankRLS(LinearRanker):
         - a fitted model with `predict`, which stays fitted if the estimator is cloned. With a
           kernel, only this is possible. In a grid of scikit-learn's searches, whose values are
           cloned, give ``sklearn.frozen.FrozenEstimator(model)``.
-    inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile", "rank", "raw+rank", \
-"list-standard", "runs"} or None, default=None
+    inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"} or None, default=None
         How the columns of X are transformed before the feature map or the kernel sees them:
 
         - "standard", "minmax", "maxabs": they are scaled as by scikit-learn's ``StandardScaler``,
@@ -84,25 +83,7 @@ class RankRLS(LinearRanker):
           0, that of the highest 1. The function is linear between knots, and constant outside;
         - "raw+quantile": the columns as they are, and then their distribution functions.
 
-        The others are inputs within the list. They compare a value with those of the other rows of
-        its query, or with all rows if there are no query ids. Nothing is fitted:
-
-        - "rank": the share of the other rows of the list that are below, where rows with the same
-          value count half. It is from 0 to 1, and 1/2 in a list of one row;
-        - "raw+rank": the columns as they are, and then their ranks;
-        - "list-standard": ``(x − mean) / deviation`` over the list, and 0 where all values of the
-          list are equal within rounding errors;
-        - "runs": for columns that are scores of retrieval runs, where NaN says that a run lacks the
-          row. First come all columns as ``(x − min) / (max − min)`` over the list, which is 1 if
-          min = max. Then come all columns as ``60 / (60 + rank)``, where the highest score has rank
-          1 and equal scores have their mean rank. Both are 0 for NaN.
-
-        With these, `predict` and `row_scorer` take `qid` too, and the score of a row depends on the
-        other rows of its list. Every row of a list counts once, whatever its weight, also where
-        some rows of a list are held out. Equal rows of a list stay equal. Engines that score rows
-        alone cannot hold such a model, so `pairgram.export` refuses it.
-
-        The first five are fitted once, without labels, to the rows of X whose weight is not 0. They
+        They are fitted once, without labels, to the rows of X whose weight is not 0. They
         stay fixed where rows are held out. A weight of 2 is the same as having the row twice. CSR
         matrices take "maxabs" only, and their values are copied. Kernels that are precomputed or
         callable take no inputs.

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import pairgram._core as _core
 from pairgram._support import limits
-from pairgram._support.arrays import check_alphas, reads_lists
+from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.parameters import InputsName, Loss, Missing, check_parameters
 from pairgram._support.row_warnings import warn_of_narrow_columns, warn_of_time
@@ -465,11 +465,6 @@ class _Probabilities:
             raise ValueError(
                 f"probability_preferred needs loss='logistic', got loss={loss!r}, whose "
                 "scores are no log-odds"
-            )
-        if reads_lists(model):
-            raise ValueError(
-                "probability_preferred compares single rows, but inputs of the model or its prior "
-                "look at the other rows of their list: take differences of predict(X, qid=...)"
             )
         a = model.predict(Xa).astype(np.float64)
         b = model.predict(Xb)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import operator
 import os
 import sys
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
@@ -23,9 +22,7 @@ from pairgram._support import limits
 from pairgram._support.arrays import (
     is_native_float,
     is_ready,
-    predicted,
     read_rows,
-    reads_lists,
     require_columns,
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Vector, require_finite
@@ -33,7 +30,6 @@ from pairgram._support.files import WRITTEN, replacing
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
 from pairgram.data.pairs import Pairs
-from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.features.base import (
     RowScorer,
     is_known,
@@ -44,10 +40,9 @@ from pairgram.features.base import (
     scores_sparse,
 )
 from pairgram.features.gaps import filled
-from pairgram.features.inputs import FittedInputs, after_inputs
+from pairgram.features.inputs import after_inputs
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
-from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table, no_rows
 
 if TYPE_CHECKING:
@@ -78,7 +73,6 @@ class Scorer:
         "_coef",
         "_constant",
         "_dtype",
-        "_lists",
         "_made_of",
         "_missing",
         "_n_features",
@@ -94,7 +88,7 @@ class Scorer:
             raise ValueError(
                 f"the {name} adds the scores of a prior, which a scorer does not: use predict"
             )
-        self._lists, feature_map = _after_lists(model)
+        feature_map = after_inputs(model.inputs_, model.feature_map_)
         coef = np.array(model.coef_, np.float64, order="C")
         coef.flags.writeable = False
         # All that is read of the model here and above, for a pickle.
@@ -135,27 +129,20 @@ class Scorer:
         return self._n_features
 
     @property
-    def reads_lists(self) -> bool:
-        """Whether the score of a row depends on the other rows of its list."""
-        return self._lists is not None
-
-    @property
     def linear(self) -> tuple[Vector, float] | None:
         """The weights of the columns and a constant, if the score is no more than their sum."""
-        if self._parts is None and self._lists is None and self._missing is None:
+        if self._parts is None and self._missing is None:
             return self._coef, self._constant
         return None
 
-    def __call__(self, X: AnyArray, qid: ArrayLike | None = None) -> AnyArray:
+    def __call__(self, X: AnyArray) -> AnyArray:
         """Return the scores of rows, (n_rows,).
 
         Parameters
         ----------
         X : C-contiguous ndarray of shape (n_rows, n_features), of the scorer's type
             Nothing is checked but the type and the shape. A row with NaN or infinity has no
-            meaningful score, and is a ValueError with inputs within lists.
-        qid : array-like of shape (n_rows,) or None
-            Query ids, for inputs within lists alone. None means that all rows are one list.
+            meaningful score.
 
         Returns
         -------
@@ -171,22 +158,16 @@ class Scorer:
         try:
             if X.dtype is not self._dtype and X.dtype != self._dtype:
                 raise TypeError("the rows have another type")
-            return self._scores(X, qid)
+            return self._scores(X)
         except (AttributeError, TypeError, ValueError) as error:  # checked when it is too late,
             self._refuse(X, error)  # because checks take time
             raise
 
-    def _scores(self, X: AnyArray, qid: ArrayLike | None) -> AnyArray:
+    def _scores(self, X: AnyArray) -> AnyArray:
         if self._missing is not None:
             if X.shape[1:] != self._missing.shape:  # it could be broadcast
                 raise ValueError("the rows have another shape")
             X = np.where(np.isnan(X), self._missing, X)
-        if self._lists is not None:
-            if X.shape[1:] != (self._n_features,) or not X.flags.c_contiguous:
-                raise ValueError("the rows have another form")
-            if not len(X):
-                return np.empty(0)
-            X = self._lists.values(X, None if qid is None else Queries.make(len(X), qid=qid))
         if self._parts is None:
             scores = _core.score_rows(X, self._coef)
         else:
@@ -255,41 +236,15 @@ def rows_to_score(model: BaseEstimator, X: Any) -> Any:
     return filled(checked_rows(model, X), model.fill_values_)
 
 
-def lists_of(model: BaseEstimator, n_rows: int, qid: ArrayLike | None) -> Queries | None:
-    """Return the lists of rows to score, if the model looks at lists and there are query ids."""
-    if (model.inputs_ is None and model.prior_ is None) or not reads_lists(model):
-        if isinstance(qid, Sized) and len(qid) != n_rows:
-            text = f"must have an id for each of the {n_rows} rows of X, got {len(qid)}"
-            raise ArgumentError("qid", text)
-        return None
-    if qid is not None:
-        return Queries.make(n_rows, qid=qid)
-    if model.uses_qid_:
-        name = f"predict of a {type(model).__name__} with inputs within lists"
-        warn_of_missing_queries(name, n_rows, "one list")
-    return None
-
-
-def _after_lists(model: BaseEstimator) -> tuple[FittedInputs | None, Transformer | None]:
-    """Return the inputs if they look at lists, and the map of what they make, or of X."""
-    if model.inputs_ is not None and model.inputs_.reads_lists:
-        return model.inputs_, model.feature_map_
-    return None, after_inputs(model.inputs_, model.feature_map_)
-
-
-def scores_of(ranker: BaseEstimator, X: Matrix, lists: Queries | None = None) -> AnyArray:
+def scores_of(ranker: BaseEstimator, X: Matrix) -> AnyArray:
     """Return the scores of checked rows by a fitted linear ranker, (n_rows,), in the type of X.
-
-    Without `lists`, all rows are one list.
 
     Raises
     ------
     ValueError
         If X holds NaN or infinity, or if a kernel value overflows. The message names the row.
     """
-    inputs, feature_map = _after_lists(ranker)
-    if inputs is not None:
-        X = inputs.values(X, lists)
+    feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
     scores = _scores_of(ranker, feature_map, X)
     if not np.isfinite(scores).all():  # find out what is wrong with X
         row = int(np.argmin(np.isfinite(scores)))
@@ -405,40 +360,10 @@ def _scored(model: BaseEstimator, rows: TableRows) -> tuple[AnyArray, Any]:
 def _batches(
     model: BaseEstimator, table: Table, keep: tuple[str, ...]
 ) -> Iterator[tuple[Any, Any]]:
-    """Return batches of scores, and of the columns that are kept.
-
-    A model that looks at lists reads the features once for all scores, and again beside these.
-    """
+    """Return batches of scores, and of the columns that are kept."""
     check_is_fitted(model)
-    if not reads_lists(model):
-        table, model = table.for_model(model)
-        return table.for_scores(keep).each(partial(_scored, model))
-    table.require_order(type(model).__name__)
-    if table.has_queries:
-        table.survey()  # the rows of every query stand together
     table, model = table.for_model(model)
-    lists = Task(partial(_scores_of_lists, model), operator.add)
-    scores = np.concatenate(table.for_scores(with_ids=True).reduce(lists))
-    if not keep:
-        return iter([(scores, None)])
-    return _beside(scores, table.for_scores(keep).each(_as_kept))
-
-
-def _as_kept(rows: TableRows) -> tuple[int, Any]:
-    """Return the number of rows of a batch, and the columns that are kept."""
-    return rows.n_rows, rows.kept
-
-
-def _scores_of_lists(model: BaseEstimator, rows: TableRows) -> list[AnyArray]:
-    return [predicted(model, rows.X, np.repeat(np.arange(len(rows.sizes)), rows.sizes))]
-
-
-def _beside(scores: AnyArray, batches: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the scores of the rows of every batch, and the batch."""
-    begin = 0
-    for n_rows, kept in batches:
-        yield scores[begin : begin + n_rows], kept
-        begin += n_rows
+    return table.for_scores(keep).each(partial(_scored, model))
 
 
 def in_memory(
@@ -676,21 +601,18 @@ def names_of(model: BaseEstimator) -> AnyArray:
     return np.array(names if model.inputs_ is None else model.inputs_.names(names), object)
 
 
-def columns_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
+def columns_of(model: BaseEstimator, X: RowsLike) -> Any:
     """Return the columns of rows that weights belong to; they are checked."""
     rows, inputs = rows_to_score(model, X), model.inputs_
-    if inputs is None or not inputs.reads_lists:
-        require_finite(rows, "X")
-    if inputs is None:
-        return rows
-    return inputs.values(rows, lists_of(model, rows.shape[0], qid))
+    require_finite(rows, "X")
+    return rows if inputs is None else inputs.values(rows)
 
 
 def _measured_on(
     model: BaseEstimator, X: RowsLike, qid: ArrayLike | None, weights: Vector
 ) -> ColumnSums:
     """Measure the columns on given rows, where every pair of rows of a query counts once."""
-    rows = columns_of(model, X, qid)
+    rows = columns_of(model, X)
     data = RankingData.delimit(rows, np.zeros(rows.shape[0]), qid)
     squares, products = np.zeros((2, len(weights)))
     for block in data.blocks(Pairs()):
@@ -705,10 +627,10 @@ def _measured_on(
     return ColumnSums(squares, products, pair_weight, weights)
 
 
-def contributions_of(model: BaseEstimator, X: RowsLike, qid: ArrayLike | None) -> Any:
+def contributions_of(model: BaseEstimator, X: RowsLike) -> Any:
     """Return the matrix of `LinearRanker.contributions`."""
     weights = _required_weights(model, "contributions")
-    rows = columns_of(model, X, qid)
+    rows = columns_of(model, X)
     if scipy.sparse.issparse(rows):
         return scipy.sparse.csr_array(rows, dtype=np.float64) @ scipy.sparse.diags_array(weights)
     return rows * weights

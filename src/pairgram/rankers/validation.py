@@ -66,8 +66,7 @@ def held_rows(
             raise ArgumentError("validation", f"must be as the rows of fit, which have {wanted}")
         rows, y = read_labelled(X, y, " of validation", estimator=model)
         rows = filled(rows, fill)
-        takes_gaps = pattern.applied is not None and pattern.applied.takes_gaps
-        if not takes_gaps and (pattern.feature_map is None or is_known(pattern.feature_map)):
+        if pattern.feature_map is None or is_known(pattern.feature_map):
             require_finite(rows, "X of validation")  # maps of other packages may take NaN
         data = RankingData.delimit(rows, y, qid, offset=offset)
         if type(data.judgements) is not type(pattern.judgements):

@@ -299,7 +299,6 @@ def statistics_of(
     """
     distinct = tuple(dict.fromkeys(settings))
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
-    whole |= any(reader.reads_lists for reader in readers)
     survey = table.survey()
     levels = tuple(LevelPairs.of(one, survey) for one in distinct)
     block = partial(_statistics, tuple(readers), distinct, levels, counts, folds)

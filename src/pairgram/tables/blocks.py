@@ -71,13 +71,10 @@ class BlockReader:
         Some rows, with the fitted inputs and the fitted feature map.
     prior : callable or None
         Returns the scores of a prior for rows: see `Prior.scores`.
-    reads_lists : bool
-        Whether inputs or the prior look at lists, so that blocks must have whole queries.
     """
 
     pattern: RankingData
     prior: Callable[[Any, RankingData], Vector] | None
-    reads_lists: bool = False
 
     @property
     def feature_map(self) -> Any:

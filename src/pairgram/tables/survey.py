@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -275,7 +275,6 @@ class Drawn(NamedTuple):
 def drawn_of(
     size: int,
     before: tuple[int, ...],
-    of_lists: Callable[[TableRows], TableRows] | None,
     with_gaps: bool,
     rows: TableRows,
 ) -> Drawn:
@@ -284,9 +283,8 @@ def drawn_of(
     All rows must be finite, unless they may have gaps.
 
     The draw depends on the order of the rows alone, not on the partitions: `before` are the
-    numbers of rows before each. `of_lists` makes other features of rows of whole queries.
+    numbers of rows before each.
     """
-    rows = rows if of_lists is None else of_lists(rows)
     if not with_gaps:
         require_finite(rows.X, "X")
     numbers = before[rows.partition] + rows.first + np.arange(rows.n_rows)

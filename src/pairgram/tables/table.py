@@ -295,22 +295,16 @@ class Table:
     def sample(
         self,
         size: int,
-        of_lists: Callable[[TableRows], TableRows] | None = None,
         *,
         with_gaps: bool = False,
     ) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table.
 
-        With `of_lists`, they are drawn from the rows that it makes of rows of whole queries. They
-        must be finite, unless the table has gaps.
+        They must be finite, unless the table has gaps.
         """
-        whole = of_lists is not None
-        if whole:
-            self.survey()
         before = np.cumsum([0, *self.n_rows()]).tolist()
-        draw = partial(drawn_of, size, tuple(before), of_lists, with_gaps)
-        task = Task(draw, partial(join_drawn, size), needs_queries=whole)
-        return self.reduce(task)
+        draw = partial(drawn_of, size, tuple(before), with_gaps)
+        return self.reduce(Task(draw, partial(join_drawn, size)))
 
     def with_missing(self, missing: Missing | None) -> Table:
         """Return the same table, whose missing values are replaced as a model says, if it does.
@@ -396,7 +390,7 @@ class Table:
             )
         if table.layout.fill is None:
             best = getattr(model, "best_estimator_", model)
-            fill, inputs = getattr(best, "fill_values_", None), getattr(best, "inputs_", None)
+            fill = getattr(best, "fill_values_", None)
             if hasattr(best, "steps") and self.missing is not None:
                 text = "must be None for a pipeline, whose steps say what becomes of missing values"
                 raise ArgumentError("missing", f"{text}, got {self.missing!r}")
@@ -415,7 +409,7 @@ class Table:
                     f"without the {self.missing}s of columns, as {{missing={self.missing!r}}} of "
                     "its fit keeps them",
                 )
-            elif hasattr(best, "steps") or (inputs is not None and inputs.takes_gaps):
+            elif hasattr(best, "steps"):
                 table = table.with_gaps()
             else:
                 table = table.filled()
@@ -577,17 +571,6 @@ class Table:
         parts = tuple(part.with_texts(texts, both) for part in self.partitions)
         layout = replace(layout, qid=own.qid) if with_ids else layout
         return replace(self, layout=layout, partitions=parts)
-
-    def require_order(self, name: str) -> None:
-        """Raise a ValueError if a model of this name that looks at lists cannot score the rows.
-
-        The rows of every query must stand together, and parts must be read in their order.
-        """
-        if not self.engine.keeps_order:
-            raise ValueError(
-                f"{name} has inputs within lists, and Spark has no order in which its scores could "
-                "stand: score the rows with predict(X, qid=...) in memory"
-            )
 
 
 def no_rows() -> ArgumentError:
