@@ -43,7 +43,11 @@ ROOMS = {
             "certainty.posterior": ("Posterior",),
             "certainty.propose": ("propose",),
         },
-        words={"file": {"certainty.posterior": ("Posterior",)}},
+        words={
+            "file": {"certainty.posterior": ("Posterior",)},
+            "scoring": {"certainty.evidence": ("evidence",)},
+            "skops": {"certainty.evidence": ("Evidence",)},
+        },
     ),
     "cli": Room(is_attribute=False),
     "clicks": Room({"clicks.clicked": ("Clicks",)}),

@@ -38,8 +38,7 @@ from pairgram.model_selection.judge import (
     Judged,
     choose,
     column_of,
-    is_evidence,
-    no_evidence,
+    refuse_criterion,
     search_results,
 )
 from pairgram.model_selection.splits import held_by_default, make_splits
@@ -384,8 +383,7 @@ class AutoRanker(LinearSearch):
 
     def _spec(self) -> TrialsSpec:
         check_parameters(self, "time_budget")
-        if is_evidence(self.scoring):
-            raise no_evidence()
+        refuse_criterion(self.scoring)
         return TrialsSpec(
             Preparation(no_table=needs_rows(self), missing=self.missing),
             Search(self.cv, self.scoring),

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram._support.machine import require, single_threaded_blas
+from pairgram.certainty.evidence import degrees_of_labels
 from pairgram.certainty.posterior import Posterior
 from pairgram.data.dataset import RankingData, RowInfo, apply_half_laplacian
 from pairgram.data.pairs import Pairs
@@ -31,7 +32,6 @@ from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import leave_query_out
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.pairgram import Pairgram
-from pairgram.solvers.statistics import degrees_of_labels
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ TYPES = {
     "metrics.comparisons": ("ComparisonMetric",),
     "metrics.evaluation": ("RankingScorer",),
     "metrics.metric": ("Metric",),
-    "model_selection.judge": ("Criterion",),
     "model_selection.splits": ("QueryKFold",),
     "rankers.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "rankers.elm_rank": ("ELMRank", "ELMRankCV"),

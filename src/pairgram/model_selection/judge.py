@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pairgram._core as _core
+from pairgram._rooms import room_with, words_of
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
 from pairgram.data.dataset import RankingData
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
 from pairgram.metrics.comparisons import ComparisonMetric
@@ -43,15 +45,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Criterion:
+class Criterion(ABC):
     """What a search that holds nothing out chooses by, in place of a metric."""
 
     name: str
     greater_is_better: bool = True
 
+    @abstractmethod
+    def require(
+        self,
+        settings: Sequence[Pairs],
+        alphas: Vector | None,
+        told: Mapping[str, bool],
+        *,
+        constrained: bool,
+    ) -> None:
+        """Raise a ValueError if it cannot choose, or if `told` says that rows are to be held out.
 
-# The restricted likelihood of the labels, for least squares alone.
-EVIDENCE = Criterion("evidence")
+        `settings` and `alphas` are what is chosen from, and `constrained` tells whether weights
+        have a constraint.
+        """
+
+    @abstractmethod
+    def judge(self, data: RankingData) -> Any:
+        """Return the `PathJudge` of rows."""
+
 
 NOT_STORED: Mapping[str, Any] = {"held_out_": None, "per_query_": None}
 
@@ -565,8 +583,7 @@ def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
     """Return the metric that `scoring` names. For None it depends on the labels."""
     if isinstance(scoring, Metric):
         return scoring
-    if is_evidence(scoring):
-        raise no_evidence()
+    refuse_criterion(scoring)
     if isinstance(scoring, RankingScorer):
         return scoring.metric
     if scoring is None:
@@ -580,18 +597,22 @@ def _named(name: str) -> Metric:
     return get_metric(name)
 
 
-def is_evidence(scoring: object) -> bool:
-    """Tell whether the evidence is to choose."""
-    return scoring is EVIDENCE or (isinstance(scoring, str) and scoring == EVIDENCE.name)
+def criterion_of(scoring: object) -> Criterion | None:
+    """Return what chooses by itself, where `scoring` is it or its name; None for metrics."""
+    if isinstance(scoring, str) and scoring in words_of("scoring"):
+        scoring = room_with("scoring", scoring)
+    return scoring if isinstance(scoring, Criterion) else None
 
 
-def no_evidence() -> ValueError:
-    """Return the error of a search among models that have no evidence."""
-    return ArgumentError(
-        "scoring",
-        f"must name a metric of rankings here: {EVIDENCE.name!r} is for RankRLSCV, PairwiseELMCV "
-        "and PointwiseELMCV",
-    )
+def refuse_criterion(scoring: object) -> None:
+    """Raise a ValueError if a search among models that hold rows out is to choose without."""
+    own = criterion_of(scoring)
+    if own is not None:
+        raise ArgumentError(
+            "scoring",
+            f"must name a metric of rankings here: {own.name!r} is for RankRLSCV, PairwiseELMCV "
+            "and PointwiseELMCV",
+        )
 
 
 def choose(

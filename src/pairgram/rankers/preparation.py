@@ -24,7 +24,6 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.dataset import RankingData, RowInfo
-from pairgram.data.pairs import Pairs
 from pairgram.data.queries import warn_of_missing_queries
 from pairgram.features.base import draws_only, is_kernel, is_known, unmade
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
@@ -42,11 +41,11 @@ from pairgram.features.inputs import (
 from pairgram.features.kernels import is_precomputed, takes_rows_as_given
 from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import (
-    EVIDENCE,
     BaseJudge,
+    Criterion,
     Judge,
     TableJudge,
-    is_evidence,
+    criterion_of,
     metric_of,
     table_metric,
 )
@@ -333,37 +332,9 @@ class Search(NamedTuple):
     has_probabilities: bool = False
 
     @property
-    def by_evidence(self) -> bool:
-        """Whether the labels' own likelihood chooses, and nothing is held out."""
-        return is_evidence(self.scoring)
-
-    def require_evidence(
-        self,
-        settings: Sequence[Pairs],
-        alphas: Vector | None,
-        *,
-        constrained: bool,
-        validates: bool,
-        has_groups: bool,
-    ) -> None:
-        """Raise a ValueError if the evidence could not choose, or if rows are to be held out."""
-        told = {"cv": self.cv is not None, "validation": validates, "groups": has_groups}
-        for name, given in told.items():
-            if given:
-                raise ArgumentError(
-                    name,
-                    f"must not be given with {{scoring={EVIDENCE.name!r}}}, which holds nothing "
-                    "out: it takes the likelihood of all labels",
-                )
-        wrong = ""
-        if len(settings) > 1:
-            wrong = "where pairs or targets are chosen, whose likelihoods cannot be compared"
-        elif constrained:
-            wrong = "with a constraint, under which weights are not normal"
-        elif alphas is not None and not alphas.min() > 0:
-            wrong = "with an alpha of 0, which has no likelihood"
-        if wrong:
-            raise ArgumentError("scoring", f"must not be {EVIDENCE.name!r} {wrong}")
+    def criterion(self) -> Criterion | None:
+        """What chooses by itself, if nothing is held out."""
+        return criterion_of(self.scoring)
 
     def of_clicks(self) -> Search:
         """Return the search that judges by clicks / propensities, as its labels are.

@@ -35,7 +35,6 @@ from pairgram.model_selection.comparison_judge import (
     ComparisonJudge,
 )
 from pairgram.model_selection.judge import (
-    EVIDENCE,
     Criterion,
     HeldOutModels,
     Judge,
@@ -62,7 +61,6 @@ from pairgram.rankers.set_search import choose_for_sets, with_units
 from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.solvers.evidence import ByEvidence
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.grid import Grid
 from pairgram.solvers.group_fits import (
@@ -220,7 +218,7 @@ class RidgeSpec(LeastSquares):
         if search is None:
             return True
         of_queries = not self.settings[0].joins_all_rows
-        return not isinstance(search.cv, str) and of_queries and not search.by_evidence
+        return not isinstance(search.cv, str) and of_queries and search.criterion is None
 
     def fit_sets(self, sets: DataSets) -> FittedSets | None:
         """Return the models of many sets of rows; None if they are to be fitted one by one."""
@@ -366,9 +364,9 @@ class RidgeSpec(LeastSquares):
             work = self._work(data, validates)
             return Coordinates(data, scale=scale, constraint=constraint, work=work)
         if self.search is not None:
-            cv, by_evidence = self.search.cv, self.search.by_evidence
+            cv, holds_out = self.search.cv, self.search.criterion is None
             compares = data.preferences is not None and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP)
-            iterate = False if compares or by_evidence or _leaves_pairs_out(cv) else iterate
+            iterate = False if compares or not holds_out or _leaves_pairs_out(cv) else iterate
         return Coordinates.choose(
             data,
             self.settings,
@@ -385,7 +383,7 @@ class RidgeSpec(LeastSquares):
             return ONE_RIDGE
         n_alphas, cv = len(DEFAULT_POWERS), self.search.cv
         n_alphas = n_alphas if self.alphas is None else len(self.alphas)
-        if validates or self.search.by_evidence or _leaves_pairs_out(cv):
+        if validates or self.search.criterion is not None or _leaves_pairs_out(cv):
             return Work(n_alphas, path=True)
         exact = cv is None and self.constraint is None
         if exact:
@@ -426,7 +424,11 @@ class RidgeSpec(LeastSquares):
         search = self.search
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
-        self._require_evidence(held is not None, data.group_of is not None)
+        if search.criterion is not None:
+            told = {"cv": search.cv is not None, "validation": held is not None}
+            told["groups"] = data.group_of is not None
+            constrained = self.constraint is not None
+            search.criterion.require(self.settings, self.alphas, told, constrained=constrained)
         judge: PathJudge | None = None
         candidates: list[_Candidate] = []
         iterate: bool | None = None
@@ -494,17 +496,6 @@ class RidgeSpec(LeastSquares):
         known = settings.kind is not None and parts_of(coordinates.data.feature_map)[1] is None
         return form, known and form == "primal"
 
-    def _require_evidence(self, validates: bool, has_groups: bool) -> None:
-        """Raise a ValueError if the evidence is to choose, and cannot."""
-        if self.search is not None and self.search.by_evidence:
-            self.search.require_evidence(
-                self.settings,
-                self.alphas,
-                constrained=self.constraint is not None,
-                validates=validates,
-                has_groups=has_groups,
-            )
-
     @property
     def _n_candidates(self) -> int:
         """How many combinations of settings a search judges."""
@@ -522,8 +513,8 @@ class RidgeSpec(LeastSquares):
         """Return the object that holds rows out."""
         search = self.search
         assert search is not None
-        if search.by_evidence:
-            return ByEvidence.make(data)
+        if search.criterion is not None:
+            return search.criterion.judge(data)
         if data.preferences is not None:
             told = search.cv, held, search.scoring
             exact = exact and self.constraint is None
@@ -835,8 +826,10 @@ def search_spec(
     cv = list(model.cv) if isinstance(model.cv, Iterator) else model.cv  # read more than once
     search = Search(cv, model.scoring, told, Cs)
     rows = _rows_of(model, maps, kinds, takes_path=True)
-    if search.by_evidence:
-        no_table = f"scoring={EVIDENCE.name!r} needs all rows in memory: give a frame, not a table"
+    if search.criterion is not None:
+        no_table = (
+            f"scoring={search.criterion.name!r} needs all rows in memory: give a frame, not a table"
+        )
         rows = replace(rows, no_table=rows.no_table or no_table)
     return RidgeSpec(
         rows,

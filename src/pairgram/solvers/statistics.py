@@ -144,8 +144,6 @@ class SparseGram:
         return (sums + sums.T) / 2
 
 
-# Total weights of lists that differ by no more than this share are equal.
-EQUAL = 1e-9
 # Room for the Gram matrix, a sparse product of its size, and a difference.
 SPARSE_GRAM = 6
 # Room for the Gram matrix of dense rows, its parts, and eigenvectors.
@@ -416,23 +414,3 @@ def degrees_of(data: RankingData, settings: Pairs) -> float:
         counted = counted * (data.query_weights > 0)
     less = settings.kind is not None and not settings.joins_all_rows
     return float(np.maximum(counted - less, 0).sum())
-
-
-def degrees_of_labels(data: RankingData, settings: Pairs) -> tuple[int, float | None, float]:
-    """Return Σ rank(L_q), the total weight of every list, None if these differ, and their mean."""
-    index, n_queries = data.queries.index(), data.queries.n_queries
-    total: AnyArray = np.bincount(index, data.v, minlength=n_queries)
-    counted = np.bincount(index, data.v > 0, minlength=n_queries)
-    factor = settings.factor(total, total**2)
-    if data.query_weights is not None:
-        factor = factor * data.query_weights
-    if settings.kind is not None:
-        counted = np.maximum(counted - 1, 0)
-        factor = factor * total
-    known = (counted > 0) & (factor > 0)
-    weights = factor[known]
-    rank = int(counted[known].sum())
-    if not len(weights):
-        return rank, None, 1.0
-    mean = float(weights @ counted[known]) / rank
-    return rank, None if np.ptp(weights) > EQUAL * weights.max() else mean, mean
