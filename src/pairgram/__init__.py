@@ -82,7 +82,6 @@ _NAMES = {
     "_core": ("__version__",),
     "_support.machine": ("threads",),
     "data.pairs": ("Pairs",),
-    "data.preferences": ("Preferences",),
     "data.queries": ("MissingQueryWarning",),
     "datasets": (
         "dump_letor",

@@ -5,6 +5,7 @@ from pairgram import (
     certainty as certainty,
     clicks as clicks,
     comparing as comparing,
+    comparisons as comparisons,
     constraints as constraints,
     cross as cross,
     datasets as datasets,
@@ -27,6 +28,7 @@ from pairgram.comparing.comparison import (
     compare as compare,
     compare_runs as compare_runs,
 )
+from pairgram.comparisons.preferences import Preferences as Preferences
 from pairgram.constraints import (
     ElasticNet as ElasticNet,
     MaxNonzero as MaxNonzero,
@@ -39,7 +41,6 @@ from pairgram.cross.interactions import (
 from pairgram.cross.products import Cross as Cross
 from pairgram.cross.recommend import recommend as recommend
 from pairgram.data.pairs import Pairs as Pairs
-from pairgram.data.preferences import Preferences as Preferences
 from pairgram.data.queries import MissingQueryWarning as MissingQueryWarning
 from pairgram.datasets import (
     dump_letor as dump_letor,

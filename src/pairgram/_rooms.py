@@ -55,6 +55,10 @@ ROOMS = {
         {"comparing.comparison": ("Comparison", "compare", "compare_runs")},
         commands=("compare",),
     ),
+    "comparisons": Room(
+        {"comparisons.preferences": ("Preferences",)},
+        words={"skops": {"comparisons.comparison_metrics": ("ComparisonMetric",)}},
+    ),
     "constraints": Room(
         {"constraints": ("ElasticNet", "MaxNonzero", "Positive")},
         words={"constraint": {"constraints": ("ElasticNet", "MaxNonzero", "Positive")}},

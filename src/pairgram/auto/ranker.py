@@ -48,7 +48,6 @@ from pairgram.rankers.rank_rls import RankRLSCV
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, RandomState
-    from pairgram.data.preferences import Preferences
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.validation import Validation
 
@@ -90,7 +89,7 @@ class TrialsSpec(Spec):
     random_state: RandomState
     began: float = field(default_factory=time.perf_counter)
 
-    def of_preferences(self, preferences: Preferences) -> Self:
+    def of_preferences(self, preferences: Any) -> Self:
         """Return the same: every trial takes comparisons."""
         return self
 

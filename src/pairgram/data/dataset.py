@@ -53,11 +53,11 @@ from pairgram.features.base import (
     node_map_of,
     output_dtype,
     scores_of_rows,
+    unmade,
 )
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Sparse, Transformer
-    from pairgram.data.preferences import Preferences
 
 
 class Block(NamedTuple):
@@ -137,7 +137,7 @@ class RankingData:
     judgements: Judgements | None = None
 
     @property
-    def preferences(self) -> Preferences | None:
+    def preferences(self) -> Any:
         """Comparisons of the rows, if they took the place of labels.
 
         The row weights are then those of the comparisons of each row, and the labels are 0.
@@ -254,6 +254,14 @@ class RankingData:
         for adjoint in (False, True):
             apply_half_laplacian(self.problem(settings), z, adjoint=adjoint)
         return z
+
+    def direct_work(self, n_rows: int, n_held_alphas: int) -> dict[str, float] | None:
+        """Return the work of solving so many rows, and of held-out ones; None if features are made.
+
+        It is that up to a matrix, where products have another cost than those of features.
+        """
+        own = unmade(self.feature_map)
+        return None if own is None else own.direct_work(self, n_rows, n_held_alphas)
 
     def varying(self, settings: Pairs, counted: Flags, diagonal: Vector, size: Vector) -> Flags:
         """Tell which features of CSR rows vary in the queries that are counted, (n_features,).

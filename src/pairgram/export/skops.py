@@ -14,7 +14,6 @@ TYPES = {
     "features.nystroem": ("Nystroem",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
-    "metrics.comparisons": ("ComparisonMetric",),
     "metrics.evaluation": ("RankingScorer",),
     "metrics.metric": ("Metric",),
     "model_selection.splits": ("QueryKFold",),

@@ -17,7 +17,6 @@ from pairgram._support.checks import AnyArray, ArgumentError
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.judgements import Judgements, as_judgements
 from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
-from pairgram.metrics.comparisons import evaluate_comparisons
 from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,
@@ -489,7 +488,7 @@ def evaluate(
     if judgements is not None:
         judgements.require_alone(others)
         if judgements.comparisons is not None:
-            return evaluate_comparisons(listed, judgements.comparisons, score, per_query)
+            return judgements.comparisons.evaluate(listed, score, per_query)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
-from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.evaluation import (
     RankingScorer,
     Scoring,
@@ -42,6 +41,18 @@ from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV
+
+
+class Measure(Protocol):
+    """What says which of several models are better: a metric, of lists or of others."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether greater is better."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +131,14 @@ class BaseJudge(ABC):
     ----------
     data : RankingData
         The rows, with the inputs and the map of the models.
-    metric : Metric or ComparisonMetric
+    metric : Measure
     splits : sequence of (training rows, test rows), or None
     validation : RankingData or None
         Rows to judge instead, as they were given. `splits` is then None.
     """
 
     data: RankingData
-    metric: Metric | ComparisonMetric
+    metric: Measure
     splits: Splits | None
     validation: RankingData | None
 
@@ -615,9 +626,7 @@ def refuse_criterion(scoring: object) -> None:
         )
 
 
-def choose(
-    means: Vector, metric: Metric | ComparisonMetric | Criterion, otherwise: str = ""
-) -> tuple[int, Rows]:
+def choose(means: Vector, metric: Measure, otherwise: str = "") -> tuple[int, Rows]:
     """Return the index of the first best mean, and the rank of every mean, starting at 1.
 
     Raises
@@ -635,12 +644,12 @@ def choose(
     return int(np.argmax(found)), np.searchsorted(np.sort(-found), -found) + 1
 
 
-def best_of(means: Vector, metric: Metric | ComparisonMetric | Criterion) -> int:
+def best_of(means: Vector, metric: Measure) -> int:
     """Return the index of the first best mean, of which one is a number."""
     return int(np.argmax(ordered(means, metric)))
 
 
-def ordered(means: Vector, metric: Metric | ComparisonMetric | Criterion) -> Vector:
+def ordered(means: Vector, metric: Measure) -> Vector:
     """Return numbers of which the largest is the best mean; NaN becomes the smallest."""
     sign = 1 if metric.greater_is_better else -1
     return np.where(np.isnan(means), -np.inf, sign * means)

@@ -39,7 +39,6 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import is_precomputed, takes_rows_as_given
-from pairgram.model_selection.comparison_judge import ComparisonJudge
 from pairgram.model_selection.judge import (
     BaseJudge,
     Criterion,
@@ -63,7 +62,6 @@ QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
-    from pairgram.data.preferences import Preferences
     from pairgram.rankers.data_sets import DataSets, FittedSets
     from pairgram.rankers.validation import Validation
 
@@ -402,7 +400,7 @@ class Spec(ABC):
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
 
-    def of_preferences(self, preferences: Preferences) -> Self:
+    def of_preferences(self, preferences: Any) -> Self:
         """Return what the ranker fits to comparisons.
 
         Raises
@@ -542,8 +540,8 @@ class GivenArrays:
         cv, held = search.cv, self.held(validation, shown)
         if pattern.preferences is not None:
             told = cv, held, search.scoring
-            log_odds = search.has_probabilities
-            return ComparisonJudge.make(pattern, *told, exact=False, has_probabilities=log_odds)
+            ways = {"exact": False, "has_probabilities": search.has_probabilities}
+            return pattern.preferences.judge(pattern, *told, **ways)
         if cv is None and held is None:
             cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
         return Judge.make(pattern, cv, held, search.scoring)

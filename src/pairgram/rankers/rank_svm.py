@@ -72,7 +72,6 @@ from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, RowsLike, Transformer
-    from pairgram.data.preferences import Preferences
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.validation import Validation
 
@@ -111,7 +110,7 @@ class SvmSpec(Spec):
     Cs: Vector | None
     search: Search | None = None
 
-    def of_preferences(self, preferences: Preferences) -> Self:
+    def of_preferences(self, preferences: Any) -> Self:
         """Return the same: comparisons take the place of the pairs of labels."""
         if self.settings.pairs.weighting != "pairs":
             raise ArgumentError(

@@ -20,25 +20,17 @@ from pairgram._support.row_warnings import (
     warn_of_equal_labels,
     warn_of_narrow_columns,
 )
-from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, no_pairs
 from pairgram.features.base import is_kernel
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import is_linear_kernel, with_support
-from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.comparison_judge import (
-    BY_COMPARISON,
-    BY_GROUP,
-    BY_ITEM,
-    ComparisonJudge,
-)
 from pairgram.model_selection.judge import (
-    Criterion,
     HeldOutModels,
     Judge,
     Judged,
+    Measure,
     TableJudge,
     as_list,
     choose,
@@ -84,7 +76,6 @@ from pairgram.solvers.passes import (
 )
 from pairgram.solvers.path_judges import (
     LEAVE_PAIR_OUT,
-    HeldOutComparisons,
     HeldOutRows,
     HoldOut,
     LeavePairOut,
@@ -103,7 +94,6 @@ from pairgram.tables.blocks import BlockReader
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer
-    from pairgram.data.preferences import Preferences
     from pairgram.rankers.validation import Validation
 
 # A ridge that is so many times the squares of a column leaves nothing of it.
@@ -198,7 +188,7 @@ class RidgeSpec(LeastSquares):
     form: Form = "auto"
     constraint: Constraint | None = None
 
-    def of_preferences(self, preferences: Preferences) -> Self:
+    def of_preferences(self, preferences: Any) -> Self:
         """Return the least squares of comparisons, whose pairs are given and not made of labels."""
         for one in self.settings:
             preferences.require_settings(one)
@@ -360,12 +350,12 @@ class RidgeSpec(LeastSquares):
             if scipy.sparse.issparse(data.X):
                 require_gram(data.n_features, SPARSE_GRAM)
             if data.preferences is not None:
-                data = compared(data, data.features())
+                data = data.preferences.compared(data, data.features())
             work = self._work(data, validates)
             return Coordinates(data, scale=scale, constraint=constraint, work=work)
         if self.search is not None:
             cv, holds_out = self.search.cv, self.search.criterion is None
-            compares = data.preferences is not None and cv in (BY_ITEM, BY_COMPARISON, BY_GROUP)
+            compares = data.preferences is not None and data.preferences.holds_one_by_one(cv)
             iterate = False if compares or not holds_out or _leaves_pairs_out(cv) else iterate
         return Coordinates.choose(
             data,
@@ -518,8 +508,7 @@ class RidgeSpec(LeastSquares):
         if data.preferences is not None:
             told = search.cv, held, search.scoring
             exact = exact and self.constraint is None
-            judge = ComparisonJudge.make(data, *told, exact=exact)
-            return HeldOutComparisons(judge.rows, judge)
+            return data.preferences.judge_of_path(data, *told, exact=exact)
         if held is None and _leaves_pairs_out(search.cv):
             if self.constraint is not None:
                 raise ValueError(f"cv must not be {LEAVE_PAIR_OUT!r} with a constraint")
@@ -597,7 +586,7 @@ class RidgeSpec(LeastSquares):
     def _chosen(
         self,
         candidates: Sequence[_Candidate],
-        metric: Metric | ComparisonMetric | Criterion,
+        metric: Measure,
         prior: Prior | None,
     ) -> dict[str, Any]:
         """Return the attributes of the best candidate, with its ridges in the caller's order."""

@@ -10,7 +10,6 @@ import scipy.sparse
 
 from pairgram._support import limits, machine as memory
 from pairgram._support.rates import seconds_of
-from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import unmade
@@ -82,10 +81,8 @@ def primal_seconds(
             filled = min(d, data.X.nnz / count)
             few = filled <= limits.now.dense_share * d
             work_of["sparse gram" if few else "gram"] += count * (filled if few else d) ** 2
-    elif isinstance(data, ComparedRows):  # sums of items, whose products are few
-        work_of["gram"] += d * (8.0 * n_rows + data.X.H.shape[0] * d)
-    elif (found := _unmade_work(data, n_rows, is_held * work.n_alphas)) is not None:
-        work_of |= found
+    elif (found := data.direct_work(n_rows, is_held * work.n_alphas)) is not None:
+        work_of |= found  # products of other kinds than features
         if is_held:
             return seconds_of(work_of | {"basis": d**3})
     else:
@@ -93,19 +90,11 @@ def primal_seconds(
     if constrained:
         return seconds_of(work_of | {"constrained": work.n_systems * work.n_alphas * d**3})
     if work.exact:
-        if isinstance(data, ComparedRows):
-            work_of["gram"] += 4.0 * n_rows * d * work.n_alphas
-        else:
-            work_of["gram"] += 2.0 * n_rows * d * d
-            work_of["held out"] += float(n_rows) * d * work.n_alphas
+        work_of["gram"] += 2.0 * n_rows * d * d
+        work_of["held out"] += float(n_rows) * d * work.n_alphas
         return seconds_of(work_of | {"basis": d**3})
     cube = "eigenvectors" if work.path else "solution"
     return seconds_of(work_of | {cube: work.n_systems * d**3, "square": work.n_systems * d**2})
-
-
-def _unmade_work(data: RankingData, n_rows: int, n_held_alphas: int) -> dict[str, float] | None:
-    own = unmade(data.feature_map)
-    return None if own is None else own.direct_work(data, n_rows, n_held_alphas)
 
 
 def dual_seconds(data: RankingData, work: Work) -> float:

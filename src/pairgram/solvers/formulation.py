@@ -18,7 +18,6 @@ from pairgram._support.checks import Vector, first_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import loses_narrow, warn_of_time
-from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
@@ -50,9 +49,7 @@ from pairgram.solvers.ridge_path import (
 from pairgram.solvers.systems import Systems
 
 if TYPE_CHECKING:
-    from pairgram.metrics.comparisons import ComparisonMetric
-    from pairgram.metrics.metric import Metric
-    from pairgram.model_selection.judge import Criterion, Judged
+    from pairgram.model_selection.judge import Judged, Measure
     from pairgram.model_selection.splits import Splits
 
 # The statistics of the primal form, or of the dual one.
@@ -194,7 +191,7 @@ class Coordinates:
 
         Their direct solutions take the features, or as many dimensions as there are items.
         """
-        rows, n_items = compared(data, data.X), data.X.shape[0]
+        rows, n_items = data.preferences.compared(data, data.X), data.X.shape[0]
         form = "dual" if n_items < data.n_features and not scale else "primal"
         if not scipy.sparse.issparse(rows.stored):
             return direct()
@@ -219,7 +216,10 @@ class Coordinates:
         """
         fewer = data.X.shape[0] < data.n_features
         if not kernel and (scale or form == "primal" or not (fewer or form == "dual")):
-            rows, feature_map = compared(data, data.features()), parts_of(data.feature_map)[1]
+            rows, feature_map = (
+                data.preferences.compared(data, data.features()),
+                parts_of(data.feature_map)[1],
+            )
             return cls(rows, scale=scale, work=work, compares=feature_map is None)
         n_items = data.X.shape[0]
         require_memory(n_items, True, data.feature_map if kernel else None, np.float64, basis=True)
@@ -247,7 +247,7 @@ class Coordinates:
             dual = (solved / roots) @ vectors.T
             return dual if H is None else dual @ H
 
-        rows = compared(features, np.ascontiguousarray(vectors * roots))
+        rows = data.preferences.compared(features, np.ascontiguousarray(vectors * roots))
         return cls(rows, coefs=coefs, work=work, told="dual")
 
     @classmethod
@@ -548,7 +548,7 @@ class PathJudge(ABC):
 
     @property
     @abstractmethod
-    def metric(self) -> Metric | ComparisonMetric | Criterion:
+    def metric(self) -> Measure:
         """What says which models are better."""
 
     @abstractmethod

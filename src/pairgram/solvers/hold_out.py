@@ -24,7 +24,6 @@ from pairgram._support.machine import (
     single_threaded_blas,
     thread_count,
 )
-from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData, apply_half_laplacian, as_slice, without_features
 from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.data.queries import Queries
@@ -108,26 +107,6 @@ def units_of_lists(
         lost[:, -1] = block.target(settings)
         apply_half_laplacian(block.problem(settings), lost)
         yield Units(rows, offsets - offsets[0], lost, scored)
-
-
-def units_of_items(
-    data: ComparedRows, settings: Pairs, eigen: EigenPath, one_by_one: bool
-) -> Iterator[Units]:
-    """List the comparisons, or the items, each with all comparisons that it wins or loses."""
-    offsets, numbers = np.arange(len(data.y) + 1), np.arange(len(data.y))
-    if not one_by_one:
-        items = np.stack([data.X.first, data.X.second], axis=1).ravel()
-        numbers = np.argsort(items, kind="stable") // 2
-        offsets = np.append(0, np.cumsum(np.bincount(items, minlength=data.X.H.shape[0])))
-    roots, targets = np.sqrt(data.v), data.target(settings)
-    with single_threaded_blas:
-        in_basis = data.X.H @ eigen.basis
-    for first, last in blocks_of_parts(offsets, limits.now.held_rows):
-        bounds = offsets[first : last + 1]
-        rows = numbers[bounds[0] : bounds[-1]]
-        z = in_basis[data.X.first[rows]] - in_basis[data.X.second[rows]]
-        lost = roots[rows, None] * np.column_stack([z, targets[rows]])
-        yield Units(rows, bounds - bounds[0], lost, z)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ import pairgram._core as _core
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import thread_count
 from pairgram._support.row_warnings import warn_of_lost_digits, warn_of_narrow_columns
-from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import is_known, same_map
@@ -388,9 +387,8 @@ class PairSums:
 
     def _with_comparisons(self, data: RankingData) -> PairSums:
         """Return the sums with those of comparisons, which are pairs too, but of no query."""
-        differences = compared(data, data.features())
+        differences = data.preferences.compared(data, data.features())
         sums = PairSums.of(differences, Pairs(None), counts=True)
-        assert data.preferences is not None
         added = replace(
             sums,
             n_rows=data.preferences.n_pairs,

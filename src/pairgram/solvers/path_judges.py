@@ -1,4 +1,4 @@
-"""Judges of ridge paths, which hold rows, comparisons or pairs of rows out."""
+"""Judges of ridge paths, which hold rows or pairs of rows out."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import thread_count
 from pairgram._support.rates import seconds_of
-from pairgram.data.comparisons import ComparedRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
-from pairgram.metrics.comparisons import ComparisonMetric
 from pairgram.metrics.metric import Metric
-from pairgram.model_selection.comparison_judge import BY_COMPARISON, BY_GROUP, ComparisonJudge
-from pairgram.model_selection.judge import BaseJudge, Judge, Judged, metric_of
+from pairgram.model_selection.judge import BaseJudge, Judge, Judged, Measure, metric_of
 from pairgram.model_selection.splits import Splits
 from pairgram.solvers.formulation import PathJudge, RidgeModels
 from pairgram.solvers.hold_out import (
-    LARGEST_HELD,
     RowRegression,
     are_small,
     factors_without,
@@ -37,10 +33,8 @@ from pairgram.solvers.hold_out import (
     is_one_regression,
     leave_query_out,
     leave_row_out,
-    refit,
     refits,
     split_scores,
-    units_of_items,
 )
 from pairgram.solvers.ridge_path import RidgePath, default_alphas
 from pairgram.solvers.systems import Systems, systems_at_once
@@ -56,8 +50,6 @@ Solved = tuple[Vector, Vector, Judged]
 LEAVE_PAIR_OUT = "leave-pair-out"
 # Held-out pairs have scores in one matrix if their pivots are larger than this.
 SMALLEST_PIVOT = 5e-11
-# Comparisons are judged in blocks of this many scores.
-BLOCK_SCORES = 1 << 20
 # A smaller ridge counts as this share of λ_max.
 SMALLEST_SHARE = 1e-200
 # Scores that are further apart than this share of the range never tie. Compiled code has the same
@@ -230,7 +222,7 @@ class HoldOut(PathJudge):
     judge: BaseJudge
 
     @property
-    def metric(self) -> Metric | ComparisonMetric:
+    def metric(self) -> Measure:
         """The metric that judges."""
         return self.judge.metric
 
@@ -363,50 +355,6 @@ class HeldOutRows(HoldOut):
         if ridge.is_dual and _of_all_rows(settings):
             return folds_out(data, settings, ridge, data.held_together, alphas)[0]
         return leave_query_out(data, settings, ridge, alphas, models.statistics)
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutComparisons(HoldOut):
-    """Holds comparisons out as a `ComparisonJudge` says; `data` are the comparisons as rows."""
-
-    judge: ComparisonJudge
-
-    def judge_path(self, models: RidgeModels) -> Judged:
-        """Judge the models of all ridges, from the decomposition of all rows."""
-        settings, ridge, scores = models.settings, models.ridge, models.scores
-        ties = PathTies.of(self.data, settings, ridge, models.alphas)
-        if self.judge.validation is not None:
-            scores = self.judge.validation_scores(models.coefs(ridge.coef(ties.alphas)))
-        if scores is not None:
-            return self.judge.judge(ties.join_differences(scores))
-        parts = self._parts(models, ties.alphas)
-        joined = ((part, ties.join_differences(of_ridges)) for part, of_ridges in parts)
-        return self.judge.judge_parts(joined, len(models.alphas))
-
-    def _parts(self, models: RidgeModels, alphas: Vector) -> Iterator[tuple[Rows, Vector]]:
-        """Yield comparisons and their scores by models without their units.
-
-        Every comparison stands in the unit of its winner and in that of its loser.
-        """
-        data, settings, ridge = self.data, models.settings, models.ridge
-        assert isinstance(data, ComparedRows)
-        if self.judge.way == BY_GROUP:
-            scores = leave_query_out(data, settings, ridge, alphas, models.statistics)
-            for some in blocks(len(data.y), max(1, BLOCK_SCORES // len(scores))):
-                yield np.arange(some.start, some.stop), scores[:, some]
-            return
-        one_by_one = self.judge.way == BY_COMPARISON
-        for own in units_of_items(data, settings, ridge.eigen, one_by_one):
-            rows = np.asarray(own.rows)
-            here = [own._replace(rows=slice(None))]
-            scores, held = hold_out(ridge.eigen, alphas, here, len(rows))
-            # A direction of one comparison is not refitted: there may be as many as directions.
-            if not one_by_one:
-                places = np.split(np.arange(len(rows)), own.offsets[1:-1])
-                limit = LARGEST_HELD * alphas[-1]
-                items = [(rows[at], at) for at in places if len(at) and held[at[0]] > limit]
-                refit(data, settings, ridge.factor, alphas, items, held, scores)
-            yield rows, scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,6 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import Loss, check_parameters
-from pairgram.data.comparisons import compared
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.features.inputs import parts_of
@@ -512,7 +511,7 @@ def _gram(settings: SolverSettings, features: Features) -> PairSums:
     """Return the Gram matrix of the pairs of some queries: it does not depend on what is fitted."""
     data, pairs = replace(features.data, offset=None), settings.pairs
     if data.preferences is not None:
-        data, pairs = compared(data, data.features()), Pairs(None)
+        data, pairs = data.preferences.compared(data, data.features()), Pairs(None)
     total = PairSums(pairs).with_rows(data)
     if pairs.kind is None:  # their weight is that of both orders, as of other pairs
         total = replace(total, sums_weight=2 * total.sums_weight)
@@ -524,7 +523,7 @@ def _diagonal(settings: SolverSettings, features: Features) -> Vector:
     data, rows = features
     if data.preferences is not None:
         whole = rows.sum(np.ones(len(data.y)), thread_count())
-        differences = compared(replace(data, offset=None), data.features())
+        differences = data.preferences.compared(replace(data, offset=None), data.features())
         return np.stack([differences.diagonal(), whole])
     weights = pair_operator(data, settings).pair_weights
     total = np.bincount(data.queries.index(), data.v, minlength=len(weights))

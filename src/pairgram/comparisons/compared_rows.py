@@ -205,6 +205,12 @@ class ComparedRows(RankingData):
         sums[:d][noise], sums[:, :d][:, noise] = 0.0, 0.0
         return sums
 
+    def direct_work(self, n_rows: int, n_held_alphas: int) -> dict[str, float]:
+        """Return the work of sums of items, whose products are few, and of held-out scores."""
+        d = float(self.n_features)
+        work = d * (8.0 * n_rows + self.X.H.shape[0] * d)
+        return {"gram": work + 4.0 * n_rows * d * n_held_alphas}
+
     def diagonal(self) -> Vector:
         """Return ``Σ w (x_ik − x_jk)²`` of every feature, (n_features,)."""
         total = np.zeros(self.X.shape[1])
@@ -258,7 +264,6 @@ def compared(data: RankingData, H: Matrix) -> ComparedRows:
     entries are not 0.
     """
     preferences = data.preferences
-    assert preferences is not None
     rows = _in_double(data, H)
     offset = None if data.offset is None else preferences.differences(data.offset)
     told = preferences.margin, preferences.queries, preferences.weight

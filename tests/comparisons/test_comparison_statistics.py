@@ -6,7 +6,7 @@ import scipy.sparse
 
 import pairgram as pg
 from pairgram import _core
-from pairgram.data.comparisons import connected
+from pairgram.comparisons.compared_rows import connected
 from tests import reference_comparisons as reference
 
 

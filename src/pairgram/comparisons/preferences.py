@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -14,9 +14,18 @@ from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import Loss
+from pairgram.comparisons.compared_rows import ComparedRows, compared
+from pairgram.comparisons.comparison_judge import BY_COMPARISON, BY_GROUP, BY_ITEM, ComparisonJudge
+from pairgram.comparisons.comparison_metrics import evaluate_comparisons
+from pairgram.comparisons.held_out_comparisons import HeldOutComparisons
+from pairgram.data.dataset import RankingData
 from pairgram.data.judgements import Judgements
 from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Pairs
 from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
+from pairgram.metrics.metric import Metric
+
+if TYPE_CHECKING:
+    from pairgram._support.types import Matrix
 
 # What a caller may tell of rows, but not beside comparisons.
 _OF_ROWS = ("qid", "sample_weight", "query_weight", "groups")
@@ -291,6 +300,29 @@ class Preferences(Judgements):
     def fitted_by(self, spec: Any) -> Any:
         """Return what a ranker fits to comparisons."""
         return spec.of_preferences(self)
+
+    def compared(self, data: RankingData, H: Matrix) -> ComparedRows:
+        """Return the comparisons of rows with features H as a regression without an intercept."""
+        return compared(data, H)
+
+    def judge(self, data: RankingData, *told: Any, **ways: Any) -> ComparisonJudge:
+        """Return what holds comparisons of rows out; see `ComparisonJudge.make`."""
+        return ComparisonJudge.make(data, *told, **ways)
+
+    def judge_of_path(self, data: RankingData, *told: Any, exact: bool) -> HeldOutComparisons:
+        """Return what judges ridge paths by comparisons of rows that are held out."""
+        judge = self.judge(data, *told, exact=exact)
+        return HeldOutComparisons(judge.rows, judge)
+
+    def holds_one_by_one(self, cv: object) -> bool:
+        """Tell whether items, comparisons or groups are held out of one decomposition."""
+        return cv in (BY_ITEM, BY_COMPARISON, BY_GROUP)
+
+    def evaluate(
+        self, metrics: Sequence[str | Metric], score: object, per_comparison: bool
+    ) -> dict[str, Any]:
+        """Return metrics of comparisons by their names; see `pairgram.evaluate`."""
+        return evaluate_comparisons(metrics, self, score, per_comparison)
 
     @property
     def n_pairs(self) -> int:

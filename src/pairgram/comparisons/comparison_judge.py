@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -13,9 +13,12 @@ from sklearn.model_selection import KFold
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Flags, Rows, Vector
+from pairgram.comparisons.comparison_metrics import (
+    ComparisonMetric,
+    ComparisonScoring,
+    comparison_metric,
+)
 from pairgram.data.dataset import RankingData
-from pairgram.data.preferences import Preferences
-from pairgram.metrics.comparisons import ComparisonMetric, ComparisonScoring, comparison_metric
 from pairgram.metrics.metric import MetricSums
 from pairgram.model_selection.judge import NOT_STORED, BaseJudge, Judged, best_of, deviations_of
 from pairgram.model_selection.splits import (
@@ -91,11 +94,11 @@ class ComparisonJudge(BaseJudge):
         ValueError
             If `cv` or `scoring` is not as described, or if there is a single comparison.
         """
-        preferences = _preferences_of(items)
+        preferences = items.preferences
         metric = comparison_metric(scoring, has_probabilities)
         if validation is None and preferences.n_pairs < 2:
             raise ValueError("a search holds comparisons out, so it needs two or more, got 1")
-        judged = preferences if validation is None else _preferences_of(validation)
+        judged = preferences if validation is None else validation.preferences
         if not (metric.defined(judged.margin) & (judged.w > 0)).any():
             raise ValueError(
                 f"scoring={metric.name!r} counts no comparison: all that have weight are ties: "
@@ -127,17 +130,17 @@ class ComparisonJudge(BaseJudge):
     @property
     def rows(self) -> RankingData:
         """The comparisons that are split, as rows without features."""
-        return _rows_of(_preferences_of(self.data))
+        return _rows_of(self.data.preferences)
 
     @property
     def n_rows(self) -> int:
         """The number of comparisons that are split."""
-        return _preferences_of(self.data).n_pairs
+        return self.data.preferences.n_pairs
 
     def scores_of(self, data: RankingData, rows: Rows | slice, coefs: Vector) -> Vector:
         """Return differences of scores of some comparisons of items by linear models."""
         of_items = data.scores(slice(None), coefs)
-        return _preferences_of(data).differences(of_items)[:, rows]
+        return data.preferences.differences(of_items)[:, rows]
 
     def judge(self, scores: Vector) -> Judged:
         """Judge models by differences of scores, (n_models, n_held_out_comparisons).
@@ -176,7 +179,7 @@ class ComparisonJudge(BaseJudge):
 
     def _judge_part(self, kept: _Kept, rows: Rows, scores: Vector) -> MetricSums:
         """Return the sums of the metric over some comparisons, and keep what is stored."""
-        preferences, offset = _preferences_of(self._judged), self._judged.offset
+        preferences, offset = self._judged.preferences, self._judged.offset
         if offset is not None:
             scores = scores + preferences.differences(offset)[rows]
         margin = preferences.margin[rows]
@@ -187,7 +190,7 @@ class ComparisonJudge(BaseJudge):
 
     def _kept(self, n_models: int) -> _Kept:
         """Return where scores and values are summed; of none if they would take too much memory."""
-        n_kept = _preferences_of(self._judged).n_pairs
+        n_kept = self._judged.preferences.n_pairs
         if 16 * n_models * n_kept > limits.now.path_bytes:
             n_kept = 0
         shape = n_models, n_kept
@@ -201,7 +204,7 @@ class ComparisonJudge(BaseJudge):
         best = best_of(judged.means, self.metric)
         with np.errstate(invalid="ignore"):
             scores, values = kept.scores[best] / kept.times, kept.values[best] / kept.times
-        weights = _preferences_of(self._judged).w
+        weights = self._judged.preferences.w
         table = {"comparison": np.arange(len(scores)), "weight": weights, self.metric.name: values}
         stored = {"held_out_": scores, "per_query_": table}
         return judged._replace(stored={**judged.stored, **stored})
@@ -229,25 +232,19 @@ class _Kept(NamedTuple):
                 np.add.at(of_model, rows, own)
 
 
-def _preferences_of(items: RankingData) -> Preferences:
-    """Return the comparisons of items, which must have some."""
-    assert items.preferences is not None
-    return items.preferences
-
-
-def _rows_of(preferences: Preferences) -> RankingData:
+def _rows_of(preferences: Any) -> RankingData:
     """Return comparisons as rows without features, whose queries are the groups."""
     X = np.empty((preferences.n_pairs, 0))
     return RankingData(X, preferences.margin, preferences.queries, preferences.weight)
 
 
-def _default_way(X: Matrix, preferences: Preferences, exact: bool) -> str | int:
+def _default_way(X: Matrix, preferences: Any, exact: bool) -> str | int:
     """Return what cv=None stands for."""
     if preferences.groups is not None:
         n_groups = preferences.queries.n_queries
         return BY_GROUP if exact else max(2, min(N_SPLITS, n_groups))
     some = preferences.w > 0  # others count as absent
-    preferences = Preferences(preferences.winner[some], preferences.loser[some])
+    preferences = type(preferences)(preferences.winner[some], preferences.loser[some])
     if _items_recur(preferences) and not _own_columns(X, preferences):
         if exact:
             return BY_ITEM
@@ -257,7 +254,7 @@ def _default_way(X: Matrix, preferences: Preferences, exact: bool) -> str | int:
     return BY_COMPARISON if exact else max(2, min(N_SPLITS, preferences.n_pairs))
 
 
-def _check_word(cv: str, preferences: Preferences, exact: bool) -> None:
+def _check_word(cv: str, preferences: Any, exact: bool) -> None:
     """Raise a ValueError if a word says nothing, or nothing of these comparisons."""
     words = (BY_ITEM, BY_COMPARISON, BY_GROUP) if exact else ()
     known = (*words, BY_FOLDS_OF_ITEMS, FORWARD)
@@ -276,7 +273,7 @@ def _check_word(cv: str, preferences: Preferences, exact: bool) -> None:
             raise ArgumentError("cv", f"{{argument}}={cv!r} needs two groups or more, got 1")
 
 
-def _folds_of_items(preferences: Preferences) -> list[tuple[Rows, Rows]]:
+def _folds_of_items(preferences: Any) -> list[tuple[Rows, Rows]]:
     """Return splits that hold out all comparisons of every fold of items.
 
     A comparison is a test comparison once with the fold of its winner and once with that of its
@@ -299,13 +296,13 @@ def _folds_of_items(preferences: Preferences) -> list[tuple[Rows, Rows]]:
     ]
 
 
-def _items_recur(preferences: Preferences) -> bool:
+def _items_recur(preferences: Any) -> bool:
     """Tell whether an item is in more than one comparison."""
     items = np.concatenate([preferences.winner, preferences.loser])
     return bool((np.bincount(items) > 1).any())
 
 
-def _own_columns(X: Matrix, preferences: Preferences) -> bool:
+def _own_columns(X: Matrix, preferences: Any) -> bool:
     """Tell whether half of the items or more have a column that varies in their comparisons alone.
 
     So it is for ids of items as columns: the model without an item knows nothing of it.

@@ -11,7 +11,6 @@ import numpy as np
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Flags, Vector
 from pairgram._support.machine import single_threaded_blas
-from pairgram.data.preferences import Preferences
 from pairgram.metrics.metric import Metric, MetricSums
 
 
@@ -128,7 +127,7 @@ def comparison_metric(
 
 
 def evaluate_comparisons(
-    metrics: Sequence[str | Metric], y: Preferences, score: object, per_comparison: bool
+    metrics: Sequence[str | Metric], y: Any, score: object, per_comparison: bool
 ) -> dict[str, Any]:
     """Return metrics of comparisons by their names; see `evaluate`.
 
