@@ -21,7 +21,7 @@ from pairgram.features.base import (
     finite_rows,
 )
 from pairgram.features.columns import Columns, column_numbers, columns_in_file
-from pairgram.features.formulas import Products, Terms
+from pairgram.features.formulas import Sum, Times
 
 if TYPE_CHECKING:
     from pairgram._support.checks import Vector
@@ -164,13 +164,16 @@ class Cross(FeatureMap):
         columns = np.concatenate([self.kept_, self.left_, self.right_])
         return Sides(self.left_, n_left, n_right, right, columns)
 
-    def _terms(self, coef: Vector) -> Terms:
-        n_kept, n_columns = len(self.kept_), self.n_features_in_
+    def _formula(self, x: Sum, coef: Vector) -> Sum:
+        n_kept, identity = len(self.kept_), np.eye(self.n_features_in_)
         rows = coef[n_kept:].reshape(-1, len(self.right_))
-        weights = np.zeros(n_columns)
+        weights = np.zeros(self.n_features_in_)
         weights[self.kept_] = coef[:n_kept]
         weights[self.right_] += rows[0]
-        return Terms(weights, products=(Products(self.left_, self.right_, rows[1:]),))
+        left = x.over((x, identity[:, self.left_] @ rows[1:]))
+        right = x.over((x, identity[:, self.right_]))
+        products = x.over((Times(left, right), np.ones((len(self.right_), 1))))
+        return x.times(weights[:, None]).plus(products)
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         kind = _core.NodeMap32 if dtype == np.float32 else _core.NodeMap64

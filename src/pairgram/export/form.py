@@ -1,34 +1,35 @@
-"""`Form`: the score of a model as a sum of parts that other systems can compute, and files."""
+"""`Form`: the formula of a model with the names of its columns, and what exports are."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram.features.base import terms_of
+from pairgram.features.base import formula_of
 from pairgram.features.formulas import (
-    Affine,
-    Column,
-    Hidden,
-    Lookup,
-    Piecewise,
+    AnyColumn,
+    Apply,
     Product,
-    Products,
+    Radial,
     Rows,
-    Steps,
+    Sum,
+    Times,
     leaves,
+    nodes_of,
     stepped,
+    sum_of,
 )
-from pairgram.features.kernels import KernelTerm
+from pairgram.features.kernels import KernelValues
 from pairgram.features.transformers import columns_before
 
 if TYPE_CHECKING:
@@ -104,119 +105,75 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """``constant + weights · columns + Σ hidden nodes + Σ kernels + Σ products``.
+    """The formula of a model, and the names of the columns that it reads.
 
     Attributes
     ----------
     names : tuple of str
         The names of the caller's columns.
-    columns : tuple of Column
-    weights : ndarray of shape (n_columns,)
-    hidden : tuple of Hidden
-    kernels : tuple of KernelTerm
-    products : tuple of Products
-    constant : float
+    columns : tuple of Column and Product
+        What the steps of a pipeline, and inputs, make of them.
+    score : callable
+        It returns the formula of the score, given that of the columns.
     missing : ndarray of shape (n_names,), or None
         What takes the place of missing values.
+    exact : bool
+        Whether the formula has no differences of the numbers of categories; see `sum_of`.
+    tree : Sum
+        The formula of the score.
     """
 
     names: tuple[str, ...]
-    columns: tuple[Column, ...]
-    weights: Vector
-    hidden: tuple[Hidden, ...] = ()
-    kernels: tuple[KernelTerm, ...] = ()
-    products: tuple[Products, ...] = ()
-    constant: float = 0.0
+    columns: tuple[AnyColumn, ...]
+    score: Callable[[Sum], Sum]
     missing: Vector | None = None
+    exact: bool = False
+    tree: Sum = field(init=False)
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether the score is a weighted sum of the caller's columns and a constant."""
-        return not self.beside and self.is_affine
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tree", self.score(sum_of(self.columns, self.exact)))
 
     @property
     def curved(self) -> str:
-        """What makes the score no sum of products of columns; "" if nothing does."""
-        if self.hidden:
-            return "hidden nodes"
-        return f"the {self.kernels[0].kernel.called}" if self.kernels else ""
+        """What makes the score no sum of products of columns, in words; "" if nothing does."""
+        for node in nodes_of(self.tree):
+            if isinstance(node, KernelValues):
+                return f"the {node.kernel.called}"
+            if isinstance(node, (Apply, Radial)):
+                return "hidden nodes"
+        return ""
+
+    @property
+    def has_products(self) -> bool:
+        """Whether columns are multiplied."""
+        return any(isinstance(node, Times) for node in nodes_of(self.tree))
 
     @property
     def beside(self) -> str:
         """What there is beside weighted columns, in words; "" if there is nothing."""
-        return self.curved or "products of columns" * bool(self.products)
-
-    @property
-    def is_affine(self) -> bool:
-        """Whether every column is a scaled column of the caller."""
-        return all(isinstance(one, Affine) and one.has_gaps for one in self.columns)
-
-    @property
-    def read(self) -> frozenset[int]:
-        """The numbers of the columns that the model reads."""
-        return frozenset(source for column in self.columns for source in column.sources)
+        return self.curved or "products of columns" * self.has_products
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The names of the columns that are text."""
         found = {
             leaf.source
-            for column in self.columns
-            for leaf in leaves(column)
-            if isinstance(leaf, Lookup) and any(isinstance(key, str) for key in leaf.keys)
+            for leaf in leaves(self.columns)
+            if leaf.kind == "lookup" and any(isinstance(key, str) for key in leaf.at)
         }
         return tuple(self.names[source] for source in sorted(found))
 
-    def rows(self, X: NDArray[Any]) -> Rows:
-        """Return the caller's columns: of float64, or of objects if they are text."""
+    def rows(self, X: NDArray[Any], dtype: DTypeLike = np.float64) -> Rows:
+        """Return the caller's columns as numbers, or of objects if they are text, without gaps."""
         texts = {self.names.index(name) for name in self.texts}
-        return [
-            column.astype(object) if j in texts else column.astype(np.float64)
+        rows = [
+            column.astype(object) if j in texts else column.astype(np.float64).astype(dtype)
             for j, column in enumerate(np.asarray(X).T)
         ]
-
-    def matrix(self) -> tuple[Vector, Vector]:
-        """Return (A, b) with columns ``A x + b`` of an affine form, (n_columns, n_names)."""
-        matrix, offset = np.zeros((len(self.columns), len(self.names))), np.zeros(len(self.columns))
-        for row, column in enumerate(self.columns):
-            assert isinstance(column, Affine)
-            matrix[row, column.source], offset[row] = column.factor, column.offset
-        return matrix, offset
-
-    def folded(self) -> tuple[Vector, float]:
-        """Return (weights of the caller's columns, constant) of a linear form."""
-        weights, constant = np.zeros(len(self.names)), self.constant
-        for column, weight in zip(self.columns, self.weights.tolist(), strict=True):
-            assert isinstance(column, Affine)
-            weights[column.source] += weight * column.factor
-            constant += weight * column.offset
-        return weights, constant
-
-    def scores(self, X: NDArray[Any]) -> Vector:
-        """Return the scores of the caller's rows, (n_rows,), in float64."""
-        return self.terms(X)[0]
-
-    def terms(self, X: NDArray[Any]) -> tuple[Vector, Vector]:
-        """Return (scores, sums of the sizes of what rounding acts on), both (n_rows,).
-
-        A term ``w h`` of the score has the size ``|w h|``. What enters a column is rounded before:
-        ``|factor x| + |offset|``, times how fast the score changes with the column at most.
-        """
-        rows = self.rows(X)
-        if self.missing is not None:
-            rows = [
-                np.where(np.isnan(x), fill, x) for x, fill in zip(rows, self.missing, strict=True)
-            ]
-        C = np.column_stack([column.of(rows) for column in self.columns])
-        rounded = np.column_stack([column.size(rows) for column in self.columns])
-        scores = self.constant + C @ self.weights
-        sizes = rounded @ np.abs(self.weights)
-        parts: list[Hidden | KernelTerm | Products] = [*self.hidden, *self.kernels, *self.products]
-        for part in parts:
-            H = part.values(C)
-            scores = scores + H @ part.weights
-            sizes = sizes + (np.abs(H) + part.change(C, rounded)) @ np.abs(part.weights)
-        return scores, sizes
+        if self.missing is None:
+            return rows
+        filled = zip(rows, self.missing.astype(dtype), strict=True)
+        return [np.where(np.isnan(x), fill, x) for x, fill in filled]
 
 
 def form_of(
@@ -225,6 +182,7 @@ def form_of(
     require: Callable[[Form], None] | None = None,
     *,
     unnamed: bool = False,
+    exact: bool = False,
 ) -> Form:
     """Return the form of a fitted ranker, or of a pipeline that ends in one.
 
@@ -238,6 +196,8 @@ def form_of(
         asked for, and the names of its form are the numbers of the columns.
     unnamed : bool, default=False
         Whether columns without names are called x0, x1 and so on, because the engine needs none.
+    exact : bool, default=False
+        The attribute of the form.
 
     Raises
     ------
@@ -269,7 +229,7 @@ def form_of(
     given = own_names if features is None else features
     if given is None and unnamed:
         given = [f"x{number}" for number in range(n_features)]
-    form = replace(form, names=tuple(_names(given, n_features)))
+    form = replace(form, names=tuple(_names(given, n_features)), exact=exact)
     _check_kinds(form)
     return form
 
@@ -277,25 +237,20 @@ def form_of(
 def _check_kinds(form: Form) -> None:
     """Refuse columns that are text and numbers, and encoders that lack a number."""
     texts = set(form.texts)
-    for column in form.columns:
-        for leaf in leaves(column):
-            name = form.names[leaf.source]
-            if isinstance(leaf, Lookup):
-                is_text = any(isinstance(key, str) for key in leaf.keys)
-                clash = bool(leaf.keys) and is_text != (name in texts)
-                if not np.isfinite([leaf.other, *leaf.values]).all():
-                    raise ValueError(
-                        f"column {name!r} has no number for unknown categories, and an engine "
-                        "scores every row: fit OrdinalEncoder with "
-                        "handle_unknown='use_encoded_value' and an unknown_value that is a number"
-                    )
-            else:
-                clash = name in texts
-            if clash:
-                raise ValueError(
-                    f"column {name!r} is text for one transformer and a number for another, which "
-                    "engines do not have: give each a column of its own"
-                )
+    for leaf in leaves(form.columns):
+        name, is_lookup = form.names[leaf.source], leaf.kind == "lookup"
+        if is_lookup and not np.isfinite(leaf.values).all():
+            raise ValueError(
+                f"column {name!r} has no number for unknown categories, and an engine "
+                "scores every row: fit OrdinalEncoder with "
+                "handle_unknown='use_encoded_value' and an unknown_value that is a number"
+            )
+        is_text = any(isinstance(key, str) for key in leaf.at) if is_lookup else False
+        if (not is_lookup or leaf.at) and is_text != (name in texts):
+            raise ValueError(
+                f"column {name!r} is text for one transformer and a number for another, which "
+                "engines do not have: give each a column of its own"
+            )
 
 
 def for_float32(form: Form, engine: str) -> Form:
@@ -326,16 +281,16 @@ def for_float32(form: Form, engine: str) -> Form:
             close.append(f"column {name!r} has the {what}s {low!r} and {high!r}")
         return found
 
-    def rounded(column: Column) -> Column:
+    def rounded(column: AnyColumn) -> AnyColumn:
         if isinstance(column, Product):
             return replace(column, left=rounded(column.left), right=rounded(column.right))
-        name = form.names[column.sources[0]]
-        if isinstance(column, Piecewise):
-            return stepped(column, rounded_places(column.knots, name, "knot"))
-        if isinstance(column, Steps):
-            return replace(column, edges=rounded_places(column.edges, name, "edge"))
-        if isinstance(column, Lookup):
-            for value in column.keys:
+        name = form.names[column.source]
+        if column.kind == "ramps":
+            return stepped(column, rounded_places(column.at, name, "knot"))
+        if column.kind == "steps":
+            return replace(column, at=rounded_places(column.at, name, "edge"))
+        if column.kind == "lookup":
+            for value in column.at:
                 if isinstance(value, str):
                     continue
                 key = (column.source, _rounded(value, name, "category"))
@@ -371,13 +326,13 @@ def require_gaps_apart(form: Form, engine: str) -> None:
     ValueError
         If there is one. The message names the column.
     """
-    lookups = [
-        leaf for column in form.columns for leaf in leaves(column) if isinstance(leaf, Lookup)
-    ]
-    with_empty = {leaf.source for leaf in lookups if "" in leaf.keys}
+    lookups = [leaf for leaf in leaves(form.columns) if leaf.kind == "lookup"]
+    with_empty = {leaf.source for leaf in lookups if "" in leaf.at}
     for leaf in lookups:
-        own = float(leaf.values[leaf.keys.index("")]) if "" in leaf.keys else leaf.other
-        same = (own,) if leaf.is_filled else (own, leaf.other)
+        values = dict(zip(leaf.at, leaf.values.tolist(), strict=False))
+        other = float(leaf.values[-1])
+        own = values.get("", other)
+        same = (own,) if leaf.is_filled else (own, other)
         if leaf.source in with_empty and not leaf.has_gaps and leaf.fill not in same:
             raise ValueError(
                 f"column {form.names[leaf.source]!r} has the empty text as a category, and a "
@@ -423,7 +378,7 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
 def _of_ranker(
     ranker: BaseEstimator,
     names: tuple[str, ...],
-    columns: list[Column],
+    columns: list[AnyColumn],
     steps: list[tuple[str, Any]],
 ) -> Form:
     inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
@@ -432,17 +387,9 @@ def _of_ranker(
         missing = None
     if inputs is not None:
         columns = inputs.formulas(columns)
-    terms = terms_of(ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
-    form = Form(
-        names,
-        tuple(columns),
-        np.zeros(len(columns)) if terms.weights is None else terms.weights,
-        terms.hidden,
-        terms.kernels,
-        terms.products,
-        float(sum(terms.constants)),
-        None if missing is None else np.asarray(missing),
-    )
+    score = partial(_score, ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
+    fills = None if missing is None else np.asarray(missing)
+    form = Form(names, tuple(columns), score, fills)
     prior = getattr(ranker, "prior_", None)
     if prior is None:
         return form
@@ -452,3 +399,7 @@ def _of_ranker(
         "the scores of the prior are added to the model, and the prior has other columns: export "
         "both, and add their scores; or give the prior as weights"
     )
+
+
+def _score(feature_map: Any, coef: Vector, x: Sum) -> Sum:
+    return formula_of(feature_map, x, coef)

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of, require_gaps_apart
-from pairgram.features.formulas import (
-    ACTIVATIONS,
-    Affine,
-    Column,
-    Curve,
-    Hidden,
-    Lookup,
-    OfSource,
-    Piecewise,
-    Product,
-    Steps,
-    Value,
-    leaves,
-)
-from pairgram.features.kernel_values import KernelFunction
+from pairgram.features.formulas import ACTIVATIONS, Apply, Node, Radial, Sum, Times, nodes_of
+from pairgram.features.kernels import KernelValues
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -107,7 +95,8 @@ def to_onnx(
     if precision not in (None, "float32", "float64"):
         raise ValueError(f"precision must be None, 'float32' or 'float64', got {precision!r}")
     require_gaps_apart(form, "ONNX")
-    wide = bool(form.kernels) if precision is None else precision == "float64"
+    has_kernel = any(isinstance(node, KernelValues) for node in nodes_of(form.tree))
+    wide = has_kernel if precision is None else precision == "float64"
     graph = Graph(form, input, np.float64 if wide else np.float32, texts=texts)
     made = graph.finish(input, output)
     made.ir_version = IR_VERSION
@@ -150,7 +139,22 @@ class Graph:
         self._numbers = {source: k for k, source in enumerate(numbers)}
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.scores = self._computed(rows)
+        self._made: dict[int, str] = {}
+        wide = self._dtype != np.float32
+        self._rows = self.cast(rows, self._dtype) if wide and self._numbers else rows
+        self._open, fill = form.tree.open, form.missing
+        self._known = self._rows  # with 0 for missing values, but of columns that must have one
+        closed = np.array([source not in self._open for source in self._numbers])
+        if fill is not None or closed.any():
+            gaps = self.add("IsNaN", self._rows)
+            if fill is None and not closed.all():
+                gaps = self.add("And", gaps, self.constant(closed, np.bool_))
+            zero = self.constant(0.0 if fill is None else fill)
+            self._known = self.add("Where", gaps, zero, self._rows)
+            if fill is not None:
+                self._rows = self._known
+        scores = self._of(form.tree)
+        self.scores = self.cast(scores, np.float32) if wide else scores
 
     def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
         """Add a node, and return the name of its value."""
@@ -208,292 +212,141 @@ class Graph:
             opset_imports=[onnx.helper.make_opsetid(*version) for version in versions],
         )
 
-    def _computed(self, rows: str) -> str:
-        """Add all nodes, and return the name of the scores."""
-        form, other = self._form, self._dtype != np.float32
-        rows = self.cast(rows, self._dtype) if other and self._numbers else rows
-        if form.missing is not None:
-            rows = self.add("Where", self.add("IsNaN", rows), self.constant(form.missing), rows)
-        terms = self._terms(rows)
-        constant = np.atleast_1d(form.constant + self._offset)
-        if not terms:
-            zeros = np.zeros((len(self._numbers), 1))
-            terms = [self.add("MatMul", rows, self.constant(zeros))]
-        total = reduce(lambda total, term: self.add("Add", total, term), terms)
-        total = self.add("Add", total, self.constant(constant))
-        return self.cast(total, np.float32) if other else total
+    def _of(self, node: Node) -> str:
+        """Return the name of the values of a node, which are computed once."""
+        if id(node) in self._made:
+            return self._made[id(node)]
+        match node:
+            case Sum():
+                made = self._sum(node)
+            case Apply():
+                made = self._activated(node.name, self._of(node.x))
+            case Times():
+                made = self.add("Mul", self._of(node.x), self._of(node.y))
+            case Radial():
+                squares = self._distances(self._of(node.x), node.centres)
+                made = self.add("Exp", self.add("Mul", squares, self.constant(-node.bias)))
+            case KernelValues():
+                made = self._kernel(node, self._of(node.x))
+            case _:
+                raise TypeError(node)
+        self._made[id(node)] = made
+        return made
 
-    _offset: Any = 0.0
-
-    def _terms(self, rows: str) -> list[str]:
-        """Return the names of the terms of the score, and set the constant that goes with them."""
-        form = self._form
-        if form.is_affine:  # scales are folded into what follows
-            matrix, offset = form.matrix()
-            return self._parts(form, rows, matrix.T, offset)
-        if not form.beside:
-            return [self._columns(form.columns, rows, form.weights[:, None])]
-        columns = self._columns(form.columns, rows, np.eye(len(form.columns)))
-        return self._parts(form, columns, np.eye(len(form.columns)), np.zeros(len(form.columns)))
-
-    def _parts(self, form: Form, rows: str, matrix: Vector, offset: Vector) -> list[str]:
-        """Return the terms of columns ``rows @ matrix + offset``."""
-        terms = []
-        if form.weights.any():
-            terms.append(self._weighted(rows, matrix @ form.weights))
-            self._offset += offset @ form.weights
-        for part in form.hidden:
-            if part.activation == "gaussian":
-                values = self._gaussian(part, self._columns_of(rows, matrix, offset))
-            else:
-                # The means of nodes' inputs are in the bias, so large offsets cancel in float64.
-                weights = self.constant(matrix @ part.matrix)
-                bias = self.constant(offset @ part.matrix + part.bias)
-                values = self.add("Add", self.add("MatMul", rows, weights), bias)
-                values = self._activated(part.activation, values)
-            terms.append(self._weighted(values, part.weights))
-        for product in form.products:
-            made = self._columns_of(rows, matrix, offset)
-            left, right = (
-                self.add("Gather", made, self.constant(side, np.int64), axis=1)
-                for side in (product.left, product.right)
+    def _sum(self, node: Sum) -> str:
+        """Return a sum, with a few operators for all atoms of a kind."""
+        weights, offset = scipy.sparse.csr_array(node.weights), node.offset
+        kinds: dict[str, list[int]] = {}
+        for k in np.flatnonzero(np.diff(weights.indptr)).tolist():
+            is_text = node.atoms[k].source in self._texts
+            kinds.setdefault("text" if is_text else node.atoms[k].kind, []).append(k)
+        if {*kinds} == {"value"} and not node.terms and (made := self._scaled(node, weights)):
+            return made
+        parts = [self._times(self._of(below), matrix) for below, matrix in node.terms]
+        by_source = np.zeros((2, len(self._numbers), len(offset)))  # of values, and where missing
+        for at, kind in enumerate(("value", "gap")):
+            for k in kinds.pop(kind, ()):
+                by_source[at, self._numbers[node.atoms[k].source]] += weights[[k]].toarray()[0]
+        for kind, places in kinds.items():
+            own = weights[places]
+            atoms = [node.atoms[k] for k in places]
+            if kind == "text":
+                parts += self._of_texts(node, places, own.toarray())
+                continue
+            sources = [self._numbers[atom.source] for atom in atoms]
+            low, high = (
+                np.array([getattr(one, name) for one in atoms]) for name in ("low", "high")
             )
-            weights = self.add("MatMul", left, self.constant(product.matrix))
-            terms.append(self._sums(self.add("Mul", weights, right)))
-        for kernel in form.kernels:
-            columns = self._columns_of(rows, matrix, offset)
-            values = self._kernel(kernel.kernel, kernel.rows, columns)
-            terms.append(self._weighted(values, kernel.weights))
-        return terms
+            if kind == "ramp":  # which 0 in the place of missing values has gone through
+                x = self.add("Sub", self._gather(self._known, sources), self.constant(low))
+                x = self.add("Mul", x, self.constant(1 / (high - low)))
+                x = self.add("Clip", x, self.constant(0.0), self.constant(1.0))
+                at_zero = [atom.source not in self._open and atom.of(0.0) for atom in atoms]
+                np.subtract.at(by_source[1], sources, own.toarray() * np.array(at_zero)[:, None])
+            elif kind == "curve":
+                given = self._gather(self._rows, sources)
+                x = self.add("Mul", given, self.constant(low))
+                x = self.add("Add", x, self.constant(high))
+                for name in dict.fromkeys(atom.name for atom in atoms):
+                    is_own = [atom.name == name for atom in atoms]
+                    made = self.add(name.title(), x)
+                    where = self.constant(is_own, np.bool_)
+                    x = made if all(is_own) else self.add("Where", where, made, x)
+                closed = self.constant([one.source not in self._open for one in atoms], np.bool_)
+                gaps = self.add("And", self.add("IsNaN", given), closed)
+                x = self.add("Where", gaps, self.constant(0.0), x)
+            else:
+                given = self._gather(self._rows, sources)
+                keys = low if kind == "step" else low.astype(np.float32)  # as the input has them
+                test = {"step": "GreaterOrEqual", "is": "Equal"}[kind]
+                x = self.cast(self.add(test, given, self.constant(keys)), self._dtype)
+            parts.append(self._times(x, own))
+        spreads = bool(self._open & self._numbers.keys()) and not node.terms
+        if by_source[0].any() or spreads or not parts:
+            parts.append(self._times(self._known, by_source[0]))
+        if by_source[1].any():
+            gaps = self.cast(self.add("IsNaN", self._rows), self._dtype)
+            parts.append(self._times(gaps, by_source[1]))
+        total = reduce(lambda total, part: self.add("Add", total, part), parts)
+        return self.add("Add", total, self.constant(offset))
 
-    def _weighted(self, values: str, weights: Vector) -> str:
-        """Return the weighted sum of values."""
-        return self.add("MatMul", values, self.constant(weights[:, None]))
+    def _scaled(self, node: Sum, weights: Any) -> str | None:
+        """Return columns that are one of the caller's columns each; None for others."""
+        columns = scipy.sparse.csc_array(weights)
+        if (np.diff(columns.indptr) != 1).any() or not columns.data.all():
+            return None
+        sources = [self._numbers[node.atoms[k].source] for k in columns.indices.tolist()]
+        x = self._known
+        if sources != [*range(len(self._numbers))]:
+            x = self._gather(x, sources)
+        if node.offset.any():  # (x + offset / factor) · factor cancels before it rounds
+            x = self.add("Add", x, self.constant(node.offset / columns.data))
+        return x if (columns.data == 1).all() else self.add("Mul", x, self.constant(columns.data))
 
-    def _columns_of(self, rows: str, matrix: Vector, offset: Vector) -> str:
-        identity = matrix.shape[0] == matrix.shape[1] and (matrix == np.eye(len(matrix))).all()
-        if identity and not offset.any():
-            return rows
-        if matrix.shape[0] == matrix.shape[1] and (matrix == np.diag(np.diag(matrix))).all():
-            factors = np.diag(matrix)  # (x + offset / factor) · factor cancels before it rounds
-            safe = np.where(factors == 0, 1.0, factors)
-            moved = self.add("Add", rows, self.constant(offset / safe))
-            return self.add("Mul", moved, self.constant(factors))
-        return self.add(
-            "Add", self.add("MatMul", rows, self.constant(matrix)), self.constant(offset)
-        )
+    def _times(self, values: str, matrix: Any) -> str:
+        dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+        return self.add("MatMul", values, self.constant(dense))
+
+    def _gather(self, values: str, places: Sequence[int]) -> str:
+        return self.add("Gather", values, self.constant(places, np.int64), axis=1)
+
+    def _of_texts(self, node: Sum, places: list[int], weights: Vector) -> list[str]:
+        """Return the row of a table for every text; the last row is of all other texts."""
+        made = []
+        for source, place in self._texts.items():
+            own = [at for at, k in enumerate(places) if node.atoms[k].source == source]
+            # An empty text is missing; it may be a category itself.
+            atoms = [node.atoms[places[at]] for at in own]
+            known = {
+                str(atom.low or ""): weights[at]
+                for at, atom in zip(own, atoms, strict=True)
+                if atom.kind == "is"
+            }
+            for at, atom in zip(own, atoms, strict=True):
+                if atom.kind == "gap":
+                    known.setdefault("", weights[at])
+            if source in self._open:
+                known.setdefault("", np.full(weights.shape[1], np.nan))
+            if not known:
+                continue
+            table = np.array([*known.values(), np.zeros(weights.shape[1])])
+            number = self.add(
+                "LabelEncoder",
+                self._gather(self._text_input, [place]),
+                domain="ai.onnx.ml",
+                keys_strings=[*known],
+                values_int64s=[*range(len(known))],
+                default_int64=len(known),
+            )
+            found = self.add("Gather", self.constant(table), number, axis=0)
+            made.append(self.add("Squeeze", found, self.constant([1], np.int64)))
+        return made
 
     def _activated(self, activation: str, values: str) -> str:
         if (operation := ACTIVATIONS[activation].onnx) is not None:
             return self.add(operation, values)
         above = self.add("GreaterOrEqual", values, self.constant(0.0))  # hardlim
         return self.cast(above, self._dtype)
-
-    def _columns(self, columns: Sequence[Column], rows: str, mix: Vector) -> str:
-        """Return ``columns @ mix``, for columns that need not be affine.
-
-        Every kind of column is a few operators for all columns of its kind.
-        """
-        made = [
-            part
-            for part in (
-                self._affine(columns, rows, mix),
-                self._ramps(columns, rows, mix),
-                self._steps(columns, rows, mix),
-                self._gaps(columns, rows, mix),
-                *self._lookups(columns, rows, mix),
-                *self._curves(columns, rows, mix),
-                self._products(columns, rows, mix),
-            )
-            if part is not None
-        ]
-        if not made:  # constants alone
-            made = [self._sum(self._without_gaps(rows), [(0, 0, 0.0)], len(self._numbers), mix)]
-        offset = np.array([_offset_of(column) for column in columns])
-        total = reduce(lambda total, part: self.add("Add", total, part), made)
-        return self.add("Add", total, self.constant((offset @ mix)[None]))
-
-    def _sum(self, values: str, entries: list[tuple[int, int, float]], n: int, mix: Vector) -> str:
-        """Return ``values @ (entries @ mix)``; an entry is a value, a column, and its weight."""
-        matrix = np.zeros((n, mix.shape[1]))
-        at, columns, weights = (np.array(part) for part in zip(*entries, strict=True))
-        np.add.at(matrix, at, weights[:, None] * mix[columns])
-        return self.add("MatMul", values, self.constant(matrix))
-
-    def _picked(self, rows: str, sources: list[int]) -> str:
-        places = [self._numbers[source] for source in sources]
-        return self.add("Gather", rows, self.constant(places, np.int64), axis=1)
-
-    def _without_gaps(self, rows: str) -> str:
-        """Return rows with 0 for missing values, but of columns that have no score then."""
-        open_ = {
-            leaf.source for column in self._form.columns for leaf in leaves(column) if leaf.has_gaps
-        }
-        closed = np.array([source not in open_ for source in self._numbers])
-        if not closed.any():
-            return rows
-        gaps = self.add("And", self.add("IsNaN", rows), self.constant(closed, np.bool_))
-        return self.add("Where", gaps, self.constant(0.0), rows)
-
-    def _affine(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
-        entries = [
-            (self._numbers[column.source], at, column.factor)
-            for at, column in enumerate(columns)
-            if isinstance(column, Affine)
-        ]
-        # A missing value in a column that is left without one is to spread to the score.
-        spreads = [
-            (self._numbers[leaf.source], 0, 0.0)
-            for column in columns
-            for leaf in leaves(column)
-            if leaf.has_gaps and leaf.source in self._numbers
-        ]
-        if not entries and not spreads:
-            return None
-        filled = self._without_gaps(rows)
-        return self._sum(filled, [*entries, *spreads], len(self._numbers), mix)
-
-    def _ramps(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
-        """Return what is linear between knots: Gather, Clip and MatMul."""
-        sources: list[int] = []
-        knots: list[float] = []
-        inverse: list[float] = []
-        entries: list[tuple[int, int, float]] = []
-        for at, column in enumerate(columns):
-            if isinstance(column, Piecewise):
-                for knot, width, step in zip(
-                    column.knots.tolist(),
-                    np.diff(column.knots).tolist(),
-                    np.diff(column.values).tolist(),
-                    strict=False,
-                ):
-                    entries.append((len(sources), at, step))
-                    sources.append(column.source)
-                    knots.append(knot)
-                    inverse.append(1 / width)
-        if not sources:
-            return None
-        picked = self._picked(self._without_gaps(rows), sources)
-        moved = self.add("Sub", picked, self.constant(knots))
-        share = self.add("Mul", moved, self.constant(inverse))
-        ramp = self.add("Clip", share, self.constant(0.0), self.constant(1.0))
-        return self._sum(ramp, entries, len(sources), mix)
-
-    def _steps(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
-        edges: dict[tuple[int, float], int] = {}
-        entries: list[tuple[int, int, float]] = []
-        for at, column in enumerate(columns):
-            if isinstance(column, Steps):
-                steps = np.diff(column.values).tolist()
-                for edge, step in zip(column.edges.tolist(), steps, strict=True):
-                    entries.append((edges.setdefault((column.source, edge), len(edges)), at, step))
-        if not edges:
-            return None
-        picked = self._picked(rows, [source for source, _ in edges])
-        above = self.add("GreaterOrEqual", picked, self.constant([edge for _, edge in edges]))
-        return self._sum(self.cast(above, self._dtype), entries, len(edges), mix)
-
-    def _gaps(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
-        """Return what is added where numbers are missing."""
-        entries: list[tuple[int, int, float]] = []
-        for at, column in enumerate(columns):
-            if isinstance(column, (Product, Curve)) or column.sources[0] not in self._numbers:
-                continue
-            assert isinstance(column, OfSource)
-            more = column.fill - _at_gap(column)
-            if more == more and more != 0:
-                entries.append((self._numbers[column.source], at, more))
-        if not entries:
-            return None
-        gaps = self.cast(self.add("IsNaN", rows), self._dtype)
-        return self._sum(gaps, entries, len(self._numbers), mix)
-
-    def _lookups(self, columns: Sequence[Column], rows: str, mix: Vector) -> list[str]:
-        """Return what categories make, for every source that has some."""
-        keys: dict[int, dict[Value, int]] = {}
-        entries: dict[int, list[tuple[int, int, float]]] = {}
-        for at, column in enumerate(columns):
-            if not isinstance(column, Lookup):
-                continue
-            values = dict(zip(column.keys, column.values.tolist(), strict=True))
-            if column.source in self._texts and "" not in values:
-                values[""] = column.fill
-            places = keys.setdefault(column.source, {})
-            for key, value in values.items():
-                if value != column.other:
-                    place = places.setdefault(key, len(places))
-                    entries.setdefault(column.source, []).append((place, at, value - column.other))
-        made = []
-        for source, places in keys.items():
-            if source in self._texts:
-                made.append(self._of_text(source, places, entries.get(source, []), mix))
-            elif places:
-                written = np.array([*places], np.float32)  # as the input has them
-                picked = self._picked(rows, [source])
-                equal = self.cast(
-                    self.add("Equal", picked, self.constant(written[None])), self._dtype
-                )
-                made.append(self._sum(equal, entries[source], len(places), mix))
-        return made
-
-    def _of_text(
-        self, source: int, places: dict[Value, int], entries: list[Any], mix: Vector
-    ) -> str:
-        """Return the row of a table for every text; the last row is of all other texts."""
-        table = np.zeros((len(places) + 1, mix.shape[1]))
-        for place, at, weight in entries:
-            table[place] += weight * mix[at]
-        place = self.constant([self._texts[source]], np.int64)
-        picked = self.add("Gather", self._text_input, place, axis=1)
-        number = self.add(
-            "LabelEncoder",
-            picked,
-            domain="ai.onnx.ml",
-            keys_strings=[*places] or [""],
-            values_int64s=[*places.values()] or [0],
-            default_int64=len(places),
-        )
-        found = self.add("Gather", self.constant(table), number, axis=0)
-        return self.add("Squeeze", found, self.constant([1], np.int64))
-
-    def _curves(self, columns: Sequence[Column], rows: str, mix: Vector) -> list[str]:
-        made = []
-        for at, column in enumerate(columns):
-            if isinstance(column, Curve):
-                picked = self._picked(rows, [column.source])
-                inner = self.add("Mul", picked, self.constant(column.inner))
-                inner = self.add("Add", inner, self.constant(column.shift))
-                value = self.add({"log": "Log", "sqrt": "Sqrt"}[column.name], inner)
-                if not column.has_gaps:
-                    filled = (column.fill - column.offset) / (column.factor or 1.0)
-                    gap = self.add("IsNaN", picked)
-                    value = self.add("Where", gap, self.constant(filled), value)
-                made.append(self._sum(value, [(0, at, column.factor)], 1, mix))
-        return made
-
-    def _products(self, columns: Sequence[Column], rows: str, mix: Vector) -> str | None:
-        products = [(at, one) for at, one in enumerate(columns) if isinstance(one, Product)]
-        if not products:
-            return None
-        factors = {id(side): side for _, one in products for side in (one.left, one.right)}
-        place = {key: k for k, key in enumerate(factors)}
-        made = self._columns([*factors.values()], rows, np.eye(len(factors)))
-        sides: list[Callable[[Product], Column]] = [lambda one: one.left, lambda one: one.right]
-        left, right = (
-            self.add(
-                "Gather",
-                made,
-                self.constant([place[id(side(one))] for _, one in products], np.int64),
-                axis=1,
-            )
-            for side in sides
-        )
-        entries = [(k, at, one.factor) for k, (at, one) in enumerate(products)]
-        return self._sum(self.add("Mul", left, right), entries, len(products), mix)
-
-    def _gaussian(self, part: Hidden, columns: str) -> str:
-        squares = self._distances(columns, part.matrix.T)
-        return self.add("Exp", self.add("Mul", squares, self.constant(-part.bias)))
 
     def _distances(self, columns: str, rows: Vector) -> str:
         """Return squared distances from rows; both are moved by the mean of the rows before."""
@@ -504,7 +357,8 @@ class Graph:
         total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
         return self.add("Max", total, self.constant(0.0))
 
-    def _kernel(self, kernel: KernelFunction, rows: Vector, columns: str) -> str:
+    def _kernel(self, node: KernelValues, columns: str) -> str:
+        kernel, rows = node.kernel, node.support
         gamma = kernel.gamma
         if kernel.name == "rbf":
             squares = self._distances(columns, rows)
@@ -544,20 +398,3 @@ class Graph:
         one = self.constant(1.0)
         share = self.add("Div", part, self.add("Where", empty, one, whole))
         return self.add("Where", empty, one, share)
-
-
-def _offset_of(column: Column) -> float:
-    """Return the constant of a column, to which its operators add."""
-    if isinstance(column, (Affine, Curve, Product)):
-        return column.offset
-    if isinstance(column, Lookup):
-        return column.other
-    assert isinstance(column, (Piecewise, Steps))
-    return float(column.values[0])
-
-
-def _at_gap(column: OfSource) -> float:
-    """Return what the operators of a column make of a missing value, which most take for 0."""
-    if isinstance(column, (Affine, Piecewise)):
-        return float(column.known(np.zeros(1))[0])
-    return _offset_of(column)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,9 +24,9 @@ from pairgram.export.form import (
     require_gaps_apart,
 )
 from pairgram.export.onnx import to_onnx
-from pairgram.export.stores import COMPUTED, PLUGIN, SOLR, of_features
+from pairgram.export.stores import PLUGIN, SOLR, of_features
 from pairgram.export.text import Dialect, expression, tests_added
-from pairgram.features.formulas import Affine, Piecewise, Product
+from pairgram.features.formulas import Sum, leaves
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -130,19 +131,17 @@ def to_solr(
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
     columns, texts = form.names, form.texts
-    form, definitions = of_features(for_float32(form, "Solr"), SOLR, fields)
+    names, tree, places, definitions = of_features(for_float32(form, "Solr"), SOLR, fields)
     _check_normalizers(normalizers)
-    listed: list[dict[str, Any]] = [{"name": one} for one in form.names]
-    if form.is_linear:
-        weights, norms = _linear(form, normalizers)
-        for feature, norm in zip(listed, norms, strict=True):
-            if norm is not None:
-                avg, std = norm
-                feature["norm"] = {
-                    "class": "org.apache.solr.ltr.norm.StandardNormalizer",
-                    "params": {"avg": repr(avg), "std": repr(std)},
-                }
-        params: dict[str, Any] = {"weights": dict(zip(form.names, weights, strict=True))}
+    listed: list[dict[str, Any]] = [{"name": one} for one in names]
+    if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
+        weights, norms = _linear(form, tree, len(names), places, normalizers)
+        for at, (avg, std) in norms.items():
+            listed[at]["norm"] = {
+                "class": "org.apache.solr.ltr.norm.StandardNormalizer",
+                "params": {"avg": repr(avg), "std": repr(std)},
+            }
+        params: dict[str, Any] = {"weights": dict(zip(names, weights.tolist(), strict=True))}
         kind = "LinearModel"
     else:
         if normalizers == "engine":
@@ -150,7 +149,7 @@ def to_solr(
                 "normalizers='engine' is for linear models: nodes and quantiles take scales into "
                 "their weights, normalizers='fold'"
             )
-        kind, params = "NeuralNetworkModel", {"layers": _layers(form)}
+        kind, params = "NeuralNetworkModel", {"layers": _layers(tree, len(names))}
     body = {
         "class": f"org.apache.solr.ltr.model.{kind}",
         "name": name,
@@ -202,114 +201,135 @@ def _check_normalizers(value: object) -> None:
         raise ValueError(f"normalizers must be 'fold' or 'engine', got {value!r}")
 
 
+def _by_column(tree: Sum, n_columns: int) -> Vector:
+    """Return the weights of columns, of which a formula is the sum but for a constant."""
+    weights = np.zeros(n_columns)
+    for weight, atom in tree.entries(0):
+        weights[atom.source] += weight
+    return weights
+
+
 def _linear(
-    form: Form, normalizers: Normalizers
-) -> tuple[list[float], list[tuple[float, float] | None]]:
-    """Return the weights of the names, and the (centre, scale) of each, if the engine scales."""
+    form: Form, tree: Sum, n_features: int, places: Mapping[int, int], normalizers: Normalizers
+) -> tuple[Vector, dict[int, tuple[float, float]]]:
+    """Return the weights of features, and the (centre, scale) of those that the engine scales."""
+    weights = _by_column(tree, n_features)
+    norms: dict[int, tuple[float, float]] = {}
     if normalizers == "fold":
-        weights, _ = form.folded()
-        return weights.tolist(), [None] * len(form.names)
-    by_source: dict[int, tuple[Affine, float]] = {}
-    for column, weight in zip(form.columns, form.weights.tolist(), strict=True):
-        assert isinstance(column, Affine)
-        if column.source in by_source:
+        return weights, norms
+    scaled = [leaf for leaf in leaves(form.columns) if leaf.kind == "affine"]
+    for source, n_columns in Counter(leaf.source for leaf in scaled).items():
+        if n_columns > 1:
             raise ValueError(
-                f"normalizers='engine' needs every column once, but {form.names[column.source]!r} "
+                f"normalizers='engine' needs every column once, but {form.names[source]!r} "
                 "is used twice: take normalizers='fold'"
             )
-        by_source[column.source] = (column, weight)
-    own: list[float] = []
-    norms: list[tuple[float, float] | None] = []
-    for source in range(len(form.names)):
-        column, weight = by_source.get(source, (Affine(source), 0.0))
-        plain = column.factor == 1 and column.offset == 0
-        if plain or column.factor == 0:
-            own.append(weight * column.factor)
-            norms.append(None)
-        else:  # (x − centre) / scale
-            own.append(weight * float(np.sign(column.factor)))
-            scale = 1 / abs(column.factor)
-            norms.append((-column.offset / column.factor, scale))
-    return own, norms
+    for leaf in scaled:
+        factor, offset = leaf.values.tolist()
+        if not leaf.is_plain and factor != 0:  # (x − centre) / scale
+            at = places[leaf.source]
+            weights[at] /= abs(factor)
+            norms[at] = -offset / factor, 1 / abs(factor)
+    return weights, norms
 
 
 def _require_layers(form: Form) -> None:
     """Refuse what Solr's neural networks have not. Linear models are always possible."""
-    if form.products or any(isinstance(column, Product) for column in form.columns):
+    if form.has_products:
         raise ValueError(
             "Solr's models multiply no features: fit a linear ranker to the columns that the "
             "transform of Cross, or of PolynomialFeatures, makes, and let Solr compute each "
             "product as a feature"
         )
-    if form.kernels or any(part.activation not in IN_SOLR for part in form.hidden):
-        found = form.kernels[0].kernel.called if form.kernels else f"{_foreign(form)} nodes"
-        raise ValueError(
-            f"Solr's NeuralNetworkModel has no {found}: take to_onnx, for an engine such as "
-            "Vespa that reads ONNX, or sigmoid, tanh or relu nodes"
-        )
-    if len(form.hidden) > 1 or (form.hidden and form.weights.any()):
+    below = [node for node, _ in form.tree.terms]
+    for node in below:
+        name = getattr(node, "name", "gaussian")
+        if name not in IN_SOLR:
+            kernel = getattr(node, "kernel", None)
+            raise ValueError(
+                f"Solr's NeuralNetworkModel has no {kernel.called if kernel else f'{name} nodes'}: "
+                "take to_onnx, for an engine such as "
+                "Vespa that reads ONNX, or sigmoid, tanh or relu nodes"
+            )
+    if len(below) > 1 or (below and any(form.tree.entries(0))):
         raise ValueError(
             "Solr's NeuralNetworkModel has one activation in a layer: fit nodes of one activation"
         )
 
 
-def _layers(form: Form) -> list[dict[str, Any]]:
+def _layers(tree: Sum, n_names: int) -> list[dict[str, Any]]:
     """Return the layers of a neural network with the same scores, up to a constant."""
-    layers, matrix, offset = _columns_as_layers(form)
-    if form.hidden:
-        (part,) = form.hidden
-        layers.append(
-            _layer(part.matrix.T @ matrix, part.matrix.T @ offset + part.bias, part.activation)
-        )
-        layers.append(_layer(part.weights[None], np.zeros(1), "identity"))
-    else:
-        layers.append(_layer(form.weights[None] @ matrix, np.zeros(1), "identity"))
-    return layers
+    if not tree.terms:
+        layers, matrix, _ = _atoms_as_layers(tree, n_names)
+        return [*layers, _layer(matrix, np.zeros(1), "identity")]
+    ((node, weights),) = tree.terms
+    layers, matrix, offset = _atoms_as_layers(node.x, n_names)
+    hidden = _layer(matrix, offset, node.name)
+    return [*layers, hidden, _layer(weights.T, np.zeros(1), "identity")]
 
 
-def _foreign(form: Form) -> str:
-    """Return an activation that Solr does not have."""
-    return next(part.activation for part in form.hidden if part.activation not in IN_SOLR)
+def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vector, Vector]:
+    """Return (layers, matrix, offset): the sum is ``matrix @ last layer + offset``.
 
-
-def _columns_as_layers(form: Form) -> tuple[list[dict[str, Any]], Vector, Vector]:
-    """Return (layers, matrix, offset): the columns are ``matrix @ last layer + offset``.
-
-    A function that is linear between knots is cut in groups of knots of a similar distance. Of each
-    group, two layers make ``r = 1 − min(max((x − first knot) / range, 0), 1)``, and a third layer
-    bends it at the knots. Values far away from a group therefore cost no digits of float32.
+    Ramps one after the other are cut in groups of a similar width. Of each group, two layers make
+    ``r = 1 − min(max((x − first knot) / range, 0), 1)``, and a third layer bends it at the knots.
+    Values far away from a group therefore cost no digits of float32.
     """
-    n_columns = len(form.columns)
-    if form.is_affine:
-        return [], *form.matrix()
-    first, second, third = _Nodes(len(form.names)), _Nodes(), _Nodes()
-    entries: list[tuple[int, int, float]] = []  # column, node of the third layer, weight
-    offset = np.zeros(n_columns)
-    for row, column in enumerate(form.columns):
-        if isinstance(column, Affine):  # x = max(x, 0) − max(−x, 0), handed through
-            offset[row] += column.offset
-            for sign in (1.0, -1.0):
-                node = third.add(second.add(first.add(column.source, sign, 0.0), 1.0, 0.0), 1.0, 0)
-                entries.append((row, node, sign * column.factor))
-        else:
-            assert isinstance(column, Piecewise)
-            offset[row] += column.values[-1]
-            for knots, values in _groups(column):
-                width = float(knots[-1] - knots[0])
-                # The first layer never makes a value larger: infinity times a weight 0 is NaN.
-                reach = max(width, 1.0)
-                ramp = first.add(column.source, 1 / reach, float(-knots[0]) / reach)
-                rest = second.add(ramp, -reach / width, 1.0)
-                places = (knots[-1] - knots)[::-1] / width
-                slopes = np.diff(values)[::-1] / np.diff(knots)[::-1] * width
-                bends = np.diff(slopes, prepend=0.0)
-                for place, bend in zip(places[:-1].tolist(), bends.tolist(), strict=True):
-                    if bend != 0:
-                        entries.append((row, third.add(rest, 1.0, -place), -bend))
-    matrix = np.zeros((n_columns, len(third.entries)))
-    for row, node, weight in entries:
-        matrix[row, node] = weight
-    return [first.layer(), second.layer(), third.layer()], matrix, offset
+    weights, offset = node.weights, node.offset.copy()
+    weights = weights.toarray() if hasattr(weights, "toarray") else weights
+    values = [
+        (atom.source, w)
+        for atom, w in zip(node.atoms, weights, strict=True)
+        if atom.kind == "value"
+    ]
+    if len(values) == len(node.atoms):
+        matrix = np.zeros((len(offset), n_names))
+        for source, own in values:
+            matrix[:, source] += own
+        return [], matrix, offset
+    first, second, third = _Nodes(n_names), _Nodes(), _Nodes()
+    entries: list[Vector] = []  # weights of the nodes of the third layer
+    for source, own in values:  # x = max(x, 0) − max(−x, 0), handed through
+        for sign in (1.0, -1.0):
+            third.add(second.add(first.add(source, sign, 0.0), 1.0, 0.0), 1.0, 0)
+            entries.append(sign * own)
+    ramps = [k for k, atom in enumerate(node.atoms) if atom.kind == "ramp"]
+    ramps.sort(key=lambda k: (node.atoms[k].source, node.atoms[k].low))
+    for group in _groups(ramps, node):
+        steps, atoms = weights[group], [node.atoms[k] for k in group]
+        offset += steps.sum(axis=0)
+        knots = np.array([atoms[0].low, *(atom.high for atom in atoms)])
+        width = float(knots[-1] - knots[0])
+        # The first layer never makes a value larger: infinity times a weight 0 is NaN.
+        reach = max(width, 1.0)
+        ramp = first.add(atoms[0].source, 1 / reach, float(-knots[0]) / reach)
+        rest = second.add(ramp, -reach / width, 1.0)
+        places = (knots[-1] - knots)[::-1] / width
+        slopes = steps[::-1] / np.diff(knots)[::-1, None] * width
+        bends = np.diff(slopes, prepend=0.0, axis=0)
+        for place, bend in zip(places[:-1].tolist(), bends, strict=True):
+            if bend.any():
+                third.add(rest, 1.0, -place)
+                entries.append(-bend)
+    return [first.layer(), second.layer(), third.layer()], np.array(entries).T, offset
+
+
+def _groups(ramps: list[int], node: Sum) -> Iterator[list[int]]:
+    """Yield ramps that follow each other, whose widths are not too different."""
+    group: list[int] = []
+    least = np.inf
+    for k in ramps:
+        atom = node.atoms[k]
+        width = atom.high - atom.low
+        if group:
+            begin, last = node.atoms[group[0]], node.atoms[group[-1]]
+            follows = last.source == atom.source and last.high == atom.low
+            if not follows or atom.high - begin.low > GROUP_RANGE * min(least, width):
+                yield group
+                group, least = [], np.inf
+        group, least = [*group, k], min(least, width)
+    if group:
+        yield group
 
 
 class _Nodes:
@@ -331,21 +351,6 @@ class _Nodes:
         for row, (value, factor, _) in enumerate(self.entries):
             matrix[row, value] = factor
         return _layer(matrix, np.array([bias for *_, bias in self.entries]), "relu")
-
-
-def _groups(column: Piecewise) -> Iterator[tuple[Vector, Vector]]:
-    """Yield the (knots, values) of neighbouring segments whose lengths are not too different."""
-    widths = np.diff(column.knots)
-    begin = 0
-    while begin < len(widths):
-        end = begin + 1
-        while end < len(widths):
-            whole = column.knots[end + 1] - column.knots[begin]
-            if whole > GROUP_RANGE * widths[begin : end + 1].min():
-                break
-            end += 1
-        yield column.knots[begin : end + 1], column.values[begin : end + 1]
-        begin = end
 
 
 def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:
@@ -412,13 +417,13 @@ def to_ltr_plugin(
     >>> body["model"]["model"]["definition"]
     '{"bm25": -3.07..., "price": 0.0500...}'
     """
-    form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", COMPUTED))
+    form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", True))
     _warn_missing(form, "the plugin")
     columns, texts = form.names, form.texts
-    form, definitions = of_features(form, PLUGIN, fields)
+    names, tree, places, definitions = of_features(form, PLUGIN, fields)
     _check_normalizers(normalizers)
-    weights, norms = _linear(form, normalizers)
-    own = dict(zip(form.names, weights, strict=True))
+    weights, norms = _linear(form, tree, len(names), places, normalizers)
+    own = dict(zip(names, weights.tolist(), strict=True))
     if shift is not None:
         if lowest is None:
             raise ValueError(
@@ -427,19 +432,24 @@ def to_ltr_plugin(
             )
         if shift in own:
             raise ValueError(f"shift must be no feature of the model, got {shift!r}")
-        _, constant = form.folded() if normalizers == "fold" else (None, form.constant)
+        # What normalizers take away is in no weight and no constant.
+        apart = sum(own[names[at]] * centre / scale for at, (centre, scale) in norms.items())
+        constant = float(tree.offset[0]) + apart
         # Rounding in float32 must not make the lowest score negative.
-        offsets = (abs(column.offset) for column in form.columns if isinstance(column, Affine))
-        sizes = float(np.abs(form.weights) @ [*offsets]) + abs(form.constant) + abs(float(lowest))
+        scores = [leaf for leaf in leaves(form.columns) if leaf.kind == "affine"]
+        sizes = abs(float(lowest)) + abs(float(tree.offset[0]))
+        folded = _by_column(tree, len(names))
+        for leaf in scores:
+            factor, offset = leaf.values.tolist()
+            sizes += abs(folded[places[leaf.source]] * offset / (factor or 1.0))
         own[shift] = max(0.0, constant - float(lowest) + 1e-6 * sizes)
     definition: dict[str, Any] = {
         "type": "model/linear",
         "definition": json.dumps(own, ensure_ascii=False),
     }
     found = {
-        one: {"standard": {"mean": norm[0], "standard_deviation": norm[1]}}
-        for one, norm in zip(form.names, norms, strict=True)
-        if norm is not None
+        names[at]: {"standard": {"mean": mean, "standard_deviation": deviation}}
+        for at, (mean, deviation) in norms.items()
     }
     if found:
         definition["feature_normalizers"] = found
@@ -449,17 +459,10 @@ def to_ltr_plugin(
     return exported
 
 
-def _require_linear(what: str, computed: tuple[type, ...], form: Form) -> None:
+def _require_linear(what: str, has_store: bool, form: Form) -> None:
     """Refuse what is no weighted sum of features, some of which a store computes of fields."""
-    bent = next(
-        (
-            one
-            for one in form.columns
-            if not isinstance(one, computed) and not (isinstance(one, Affine) and one.has_gaps)
-        ),
-        None,
-    )
-    if isinstance(bent, Piecewise):
+    kinds = {atom.kind for atom in form.tree.atoms}
+    if "ramp" in kinds:
         raise ValueError(
             f"{what} takes linear models, and the quantile or clipped inputs of this one are "
             "linear only between knots: fit with inputs='standard', or take another engine. "
@@ -471,13 +474,18 @@ def _require_linear(what: str, computed: tuple[type, ...], form: Form) -> None:
             "such as RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). "
             f"{ELASTIC}"
         )
-    if bent is not None:
-        made = "products" if isinstance(bent, Product) else "categories, gaps, bins or functions"
+    if not has_store and not (kinds <= {"value"} and _is_open(form)):
         raise ValueError(
-            f"{what} takes linear models of features, and this has {made} of columns: "
+            f"{what} takes linear models of features, and this has categories, gaps, bins or "
+            "functions of columns: "
             "take an engine that computes them, by to_sql or to_onnx, or features that are "
             "computed before"
         )
+
+
+def _is_open(form: Form) -> bool:
+    """Tell whether no step before the ranker knows what is missing."""
+    return {atom.source for atom in form.tree.atoms} <= form.tree.open
 
 
 def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -> RanklibModel:
@@ -495,9 +503,9 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
     ## Coordinate Ascent
     1:-3.07... 2:0.0500...
     """
-    form = form_of(model, features, partial(_require_linear, "RankLib's format", ()))
+    form = form_of(model, features, partial(_require_linear, "RankLib's format", False))
     _warn_missing(form, "RankLib")
-    weights, _ = form.folded()
+    weights = _by_column(form.tree, len(form.names))
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
     return RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)
 
@@ -596,7 +604,7 @@ def to_vespa(
             "arithmetic, write a function in the profile, and give its name"
         )
     file, template = None, ""
-    if form.hidden or form.kernels:
+    if form.curved:
         _require_numbers(form)
         file = to_onnx(model, features=features)
         path = onnx or f"{name}.onnx"

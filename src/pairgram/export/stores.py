@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from pairgram.export.form import Form
-from pairgram.features.formulas import Affine, Column, Curve, Lookup, Piecewise, Steps, Value
+from pairgram.features.formulas import Apply, Atom, Sum, Value
 
 Definition = dict[str, Any]
 FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 # The functions that are never below 0, as scores of queries may not be: their names, for features,
 # by the curve and what is added before.
 FUNCTIONS = {("log", 1.0): "log1p", ("sqrt", 0.0): "sqrt"}
-# The columns that become features of fields, beside the values of fields.
-COMPUTED = (Affine, Lookup, Steps, Curve)
+PLAIN = {"value", "ramp"}  # of the values of features
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class _Features:
             raise ValueError(f"fields must have names of columns, got {unknown!r}")
         self.names: list[str] = []
         self.definitions: list[Definition] = []
+        self.places: dict[int, int] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
 
     def _field(self, source: int) -> str:
@@ -141,15 +142,14 @@ class _Features:
 
     def plain(self, source: int) -> int:
         """Return the number of the caller's feature of a column."""
-        key = ("plain", source)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.names)
+        if source not in self.places:
+            self.places[source] = len(self.names)
             name = self._form.names[source]
             self.names.append(name)
             if name in self._fields:
                 definition = self._store.value(self._field(source))
                 self.definitions.append({"name": name, **definition})
-        return self._numbers[key]
+        return self.places[source]
 
     def _made(self, source: int, word: str, make: Callable[..., Definition], *given: Any) -> int:
         """Return the number of a feature of a field, which is added if it is new."""
@@ -167,98 +167,81 @@ class _Features:
             self.definitions.append({"name": unique, **definition})
         return self._numbers[key]
 
-    def parts(self, column: Column) -> tuple[float, list[tuple[float, Column | int]]]:
-        """Return a column as a constant and a weighted sum of columns and numbers of features."""
-        assert isinstance(column, (Affine, Piecewise, Lookup, Steps, Curve))
-        source, store = column.source, self._store
-        parts: list[tuple[float, Column | int]] = []
-        constant = 0.0  # what there is besides where a field has no value
-        if isinstance(column, (Affine, Piecewise)):
-            of = replace(column, source=self.plain(source), missing=np.nan)
-            parts = [(1.0, of)]
-            at_gap = float(column.known(np.zeros(1))[0])
-        elif isinstance(column, Curve):
-            name = FUNCTIONS.get((column.name, column.shift))
-            if name is None or column.inner != 1:
+    def of(self, atom: Atom) -> Atom:
+        """Return an atom as one of features."""
+        source, store, key = atom.source, self._store, atom.low
+        name = self._form.names[source]
+        if atom.kind in ("value", "ramp"):
+            return atom._replace(source=self.plain(source))
+        if atom.kind == "curve":
+            function = FUNCTIONS.get((atom.name, atom.high))
+            if function is None or atom.low != 1:
                 raise ValueError(
-                    f"a function of column {self._form.names[source]!r} cannot be a feature of "
+                    f"a function of column {name!r} cannot be a feature of "
                     f"{store.engine}, whose queries have no scores below 0: take np.log1p or "
                     "np.sqrt of numbers from 0 on, before any scaler"
                 )
-            number = self._made(source, name, lambda field: store.curve(field, name))
-            parts = [(column.factor, number)]
-            constant = at_gap = column.offset
-        elif isinstance(column, Lookup):
-            constant = at_gap = column.other
-            for key, value in zip(column.keys, column.values.tolist(), strict=True):
-                if isinstance(key, str) and store.macro in key:
-                    raise ValueError(
-                        f"column {self._form.names[source]!r} has the category {key!r}, in which "
-                        f"{store.engine} takes {store.macro!r} for the beginning of a parameter"
-                    )
-                if value != column.other:
-                    number = self._made(source, "is", store.equal, key)
-                    parts.append((value - column.other, number))
-        else:
-            constant = at_gap = float(column.values[0])
-            steps = np.diff(column.values).tolist()
-            for edge, step in zip(column.edges.tolist(), steps, strict=True):
-                if step != 0:
-                    number = self._made(source, "from", store.at_least, edge)
-                    parts.append((step, number))
-        if column.missing == column.missing and column.fill != at_gap:
+            number = self._made(source, function, lambda field: store.curve(field, function))
+        elif atom.kind == "gap":
             number = self._made(source, "is_missing", store.gap)
-            parts.append((column.fill - at_gap, number))
-        return constant, parts
+        elif atom.kind == "step":
+            number = self._made(source, "from", store.at_least, key)
+        else:
+            if isinstance(key, str) and store.macro in key:
+                raise ValueError(
+                    f"column {name!r} has the category {key!r}, in which "
+                    f"{store.engine} takes {store.macro!r} for the beginning of a parameter"
+                )
+            number = self._made(source, "is", store.equal, key)
+        return Atom("value", number)
 
 
 def of_features(
     form: Form, store: Store, fields: Mapping[str, str] | None
-) -> tuple[Form, list[Definition]]:
-    """Return the form as one of features, and the definitions of those that it computes of fields.
+) -> tuple[tuple[str, ...], Sum, dict[int, int], list[Definition]]:
+    """Return the formula of a form as one of features.
 
-    Every feature of a form of this kind counts 0 where a document has no value, and its columns
-    are affine or linear between knots.
+    Every feature counts 0 where a document has no value, and the atoms are values and ramps.
+
+    Returns
+    -------
+    names : tuple of str
+        Those of the features.
+    tree : Sum
+    places : dict of int to int
+        The numbers of the features that are columns, by the numbers of the columns.
+    definitions : list of dict
+        Those of the features that the engine computes of fields.
     """
-    features = _Features(form, store, fields)
-    simple = all(isinstance(one, (Affine, Piecewise)) and one.has_gaps for one in form.columns)
-    if simple:
+    features, tree = _Features(form, store, fields), form.tree
+    atoms = {atom: k for k, atom in enumerate(tree.atoms)}
+    if (
+        atoms
+        and {atom.source for atom in atoms} <= tree.open
+        and {one.kind for one in atoms} <= PLAIN
+    ):
         for source in range(len(form.names)):
             features.plain(source)
-        return form, features.definitions
-    columns: list[Column] = []
-    places: dict[int, int] = {}  # of the columns that are features as they are
-    entries: list[tuple[int, int, float]] = []  # the caller's column, the new one, and a weight
-    constants = np.zeros(len(form.columns))
-    for at, column in enumerate(form.columns):
-        constants[at], parts = features.parts(column)
-        for weight, part in parts:
-            if isinstance(part, int):
-                k = places.setdefault(part, len(columns))
-                part = Affine(part)
-            else:
-                k = len(columns)
-            columns += [part] * (k == len(columns))
-            entries.append((at, k, weight))
-    if not columns:
+    changes: list[tuple[int, int, float]] = []  # new atom, atom, weight
+    made: dict[Atom, int] = {}
+    for atom, k in atoms.items():
+        changes.append((made.setdefault(features.of(atom), len(made)), k, 1.0))
+        if atom.kind == "ramp" and atom.source not in tree.open and atom.of(0.0) != 0:
+            gap = features.of(Atom("gap", atom.source))
+            changes.append((made.setdefault(gap, len(made)), k, -float(atom.of(0.0))))
+    if not features.names:
         raise ValueError(
             "the model has the same score for every row, and the engine takes no model without "
             "features: fit a model whose columns tell rows apart"
         )
-    mix = np.zeros((len(form.columns), len(columns)))
-    for at, k, weight in entries:
-        mix[at, k] += weight
-    hidden = tuple(
-        replace(part, matrix=mix.T @ part.matrix, bias=part.bias + constants @ part.matrix)
-        for part in form.hidden
-    )
-    weights = form.weights @ mix
-    made = replace(
-        form,
-        names=tuple(features.names),
-        columns=tuple(columns),
-        weights=weights,
-        hidden=hidden,
-        constant=form.constant + float(constants @ form.weights),
-    )
-    return made, features.definitions
+    to, at, weights = np.array(changes or np.empty((0, 3))).T
+    places = to.astype(np.int64), at.astype(np.int64)
+    change = scipy.sparse.coo_array((weights, places), (len(made), len(atoms))).tocsr()
+
+    def changed(node: Any) -> Any:
+        if isinstance(node, Apply):
+            return replace(node, x=changed(node.x))
+        terms = tuple((changed(below), matrix) for below, matrix in node.terms)
+        return replace(node, atoms=tuple(made), weights=change @ node.weights, terms=terms)
+
+    return tuple(features.names), changed(tree), features.places, features.definitions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from keyword import iskeyword
@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
-from pairgram.features.formulas import (
-    Affine,
-    Column,
-    Curve,
-    Lookup,
-    OfSource,
-    Piecewise,
-    Product,
-    Steps,
-    Value,
-    combined,
-    leaves,
-)
+from pairgram.features.formulas import Atom, Sum, Times, Value, entries_of, leaves
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -50,10 +38,10 @@ class Dialect:
     at_least : str
         1 where the first of two numbers is at least the second, else 0.
     lookup : callable
-        Given how a column is written, cases and another number, it returns a constant and a term:
-        their sum is the number of the case that the column has, and the other number if it has
-        none. A category that is a number may be written in two ways: as it is, and in float32, if
-        no other category of the column is the same in float32.
+        Given how a column is written, cases, and another number, it returns the number of the case
+        that the column has, and the other if it has none. A category that is a number may be
+        written in two ways: as it is, and in float32, if no other category of the column is the
+        same in float32.
     text : callable
         It writes text.
     curves : mapping
@@ -75,7 +63,7 @@ class Dialect:
     choose: str
     nan: str
     at_least: str
-    lookup: Callable[[str, list[Case], float], tuple[float, str]]
+    lookup: Callable[[str, list[Case], float], str]
     text: Callable[[str], str]
     curves: Mapping[str, str]
     is_strict: bool = True
@@ -84,15 +72,17 @@ class Dialect:
     has_decimals: bool = False
 
 
-def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., tuple[float, str]]:
-    """Return a `lookup` that adds tests of equality, which are 1 or 0."""
+def bracketed(terms: list[str]) -> str:
+    """Return a sum, of sums in brackets if there are many terms."""
+    groups = [" + ".join(terms[k : k + BRACKET]) for k in range(0, len(terms), BRACKET)]
+    return " + ".join(groups if len(groups) == 1 else (f"({one})" for one in groups))
 
-    def lookup(name: str, cases: list[Case], other: float) -> tuple[float, str]:
-        terms = [f"{number(value - other)} * {equal(name, written)}" for written, value in cases]
-        groups = [" + ".join(terms[k : k + BRACKET]) for k in range(0, len(terms), BRACKET)]
-        return other, " + ".join(groups if len(groups) == 1 else (f"({one})" for one in groups))
 
-    return lookup
+def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., str]:
+    """Return a `lookup` that adds tests of equality, which are 1 or 0; the other number is 0."""
+    return lambda name, cases, other: bracketed(
+        [f"{number(value)} * {equal(name, written)}" for written, value in cases]
+    )
 
 
 def expression(
@@ -107,7 +97,7 @@ def expression(
     Parameters
     ----------
     form : Form
-        Without hidden nodes and kernels. Products become a term for every right column.
+        Without hidden nodes and kernels.
     columns : list of str
         How each of the caller's columns is written.
     dialect : Dialect
@@ -116,25 +106,11 @@ def expression(
     inside : list of str, or None
         How each column is written where it is known to have a value. None stands for `columns`.
     """
-    if form.is_linear:
-        weights, constant = form.folded()
-        terms = [
-            f"{number(weight)} * {column}"
-            for weight, column in zip(weights.tolist(), columns, strict=True)
-            if weight != 0
-        ]
-        return " + ".join([number(constant)] * (constant != 0) + terms) or "0.0"
     inside = columns if inside is None else inside
-    keys = {
-        (leaf.source, key)
-        for one in form.columns
-        for leaf in leaves(one)
-        if isinstance(leaf, Lookup)
-        for key in leaf.keys
-        if not isinstance(key, str)
-    }
-    compared = partial(number, exponent=dialect.has_decimals)
-    singles = Counter((source, _single(key)) for source, key in keys)
+    tree, compared = form.tree, partial(number, exponent=dialect.has_decimals)
+    keys = {(one.source, one.low) for one in tree.atoms if one.kind == "is"}
+    numbers = [(source, key) for source, key in keys if not isinstance(key, str)]
+    singles = Counter((source, _single(key)) for source, key in numbers)
 
     def written(source: int, key: Value) -> list[str]:
         """Return the ways to write a category."""
@@ -145,82 +121,75 @@ def expression(
         own = [key, single] if is_own and dialect.rounds else [key]
         return [*map(compared, dict.fromkeys(own))]
 
-    def known(column: OfSource, weight: float, name: str) -> tuple[float, str]:
-        """Return weight times a column, where it has a value, as a constant and a term."""
-        if isinstance(column, Affine):
-            return weight * column.offset, f"{number(weight * column.factor)} * {name}"
-        if isinstance(column, Lookup):
-            cases = [
-                (written(column.source, key), weight * value)
-                for key, value in zip(column.keys, column.values.tolist(), strict=True)
-                if value != column.other
-            ]
-            other = weight * column.other
-            return dialect.lookup(name, cases, other) if cases else (other, "")
-        if isinstance(column, Curve):
-            inner = " + ".join(
-                [name if column.inner == 1 else f"{number(column.inner)} * {name}"]
-                + [number(column.shift)] * (column.shift != 0)
-            )
-            curve = dialect.curves[column.name].format(f"({inner})")
-            return weight * column.offset, f"{number(weight * column.factor)} * {curve}"
-        parts: list[str] = []  # in brackets, as parsers refuse a sum of thousands of terms
-        assert isinstance(column, (Piecewise, Steps))
-        steps = [float(b - a) for a, b in zip(column.values, column.values[1:], strict=False)]
-        if isinstance(column, Steps):
-            for edge, step in zip(column.edges.tolist(), steps, strict=True):
-                at = compared(min(edge, _single(edge)) if dialect.has_low_edges else edge)
-                if step != 0:
-                    parts.append(f"{number(weight * step)} * {dialect.at_least.format(name, at)}")
-        else:
-            pairs = zip(column.knots[:-1].tolist(), column.knots[1:].tolist(), strict=True)
-            for (knot, following), step in zip(pairs, steps, strict=True):
-                if step != 0:
-                    share = f"({name} - {number(knot)}) / {number(following - knot)}"
-                    ramp = f"{dialect.least}({dialect.greatest}({share}, 0.0), 1.0)"
-                    parts.append(f"{number(weight * step)} * {ramp}")
-        return weight * float(column.values[0]), f"({' + '.join(parts)})" if parts else ""
+    def known(name: str, weight: float, atom: Atom) -> str:
+        """Return a weighted atom, other than a category, where the column has a value."""
+        if atom.kind == "step":
+            edge = min(atom.low, _single(atom.low)) if dialect.has_low_edges else atom.low
+            name = dialect.at_least.format(name, compared(edge))
+        elif atom.kind == "curve":
+            inner = [name if atom.low == 1 else f"{number(atom.low)} * {name}"]
+            inner += [number(atom.high)] * (atom.high != 0)
+            name = dialect.curves[atom.name].format(f"({' + '.join(inner)})")
+        elif atom.kind == "ramp":
+            share = f"({name} - {number(atom.low)}) / {number(atom.high - atom.low)}"
+            name = f"{dialect.least}({dialect.greatest}({share}, 0.0), 1.0)"
+        return f"{number(weight)} * {name}"
 
-    def weighted(column: Column, weight: float) -> tuple[float, str]:
-        """Return weight times a column, as a constant and a term that may be empty."""
-        if isinstance(column, Product):
-            factors = f"({total([column.left], [1.0])}) * ({total([column.right], [1.0])})"
-            return weight * column.offset, f"{number(weight * column.factor)} * {factors}"
-        assert isinstance(column, OfSource)
-        at = column.source
-        missing = column.fill
+    def of_column(at: int, atoms: list[tuple[float, Atom]]) -> str:
+        """Return the weighted atoms of a column."""
+        kinds = {atom.kind for _, atom in atoms}
+        lacks, other = at in tree.open, sum(w for w, atom in atoms if atom.kind == "gap")
+        rest = sum(w for w, atom in atoms if atom.kind == "other")
         if form.missing is not None:
-            missing = float(column.known(form.missing[[at]])[0])
-        if isinstance(column, Affine) and (column.has_gaps or form.missing is not None):
-            return known(column, weight, columns[at])
-        if math.isnan(missing) and (isinstance(column, Curve) or not dialect.is_strict):
-            return known(column, weight, columns[at])
-        constant, term = known(column, weight, inside[at])
-        if isinstance(column, Lookup) and missing == column.other:  # a gap is no category
-            return constant, term
-        other = weight * missing - constant
-        if not term and other == 0:
-            return constant, ""
-        other_text = dialect.nan if math.isnan(other) else number(other)
-        return constant, dialect.choose.format(gap=gaps[at], other=other_text, known=term or "0.0")
+            lacks, fill = False, form.missing[at]
+            other = sum(weight * float(atom.of(fill)) for weight, atom in atoms)
+            tests = kinds != {"value"}
+        elif lacks:
+            tests, other = dialect.is_strict and not kinds <= {"value", "curve"}, math.nan
+        else:  # a gap is no category
+            tests = other != rest or not kinds <= {"is", "other", "gap"}
+        name = inside[at] if tests or (not lacks and form.missing is None) else columns[at]
+        of_keys = {
+            one.low: 0.0 for one in tree.atoms if rest and (one.kind, one.source) == ("is", at)
+        }
+        of_keys |= {atom.low: weight for weight, atom in atoms if atom.kind == "is"}
+        cases = [(written(at, key), weight) for key, weight in of_keys.items()]
+        others = [known(name, w, a) for w, a in atoms if a.kind not in ("is", "other", "gap")]
+        terms = [dialect.lookup(name, cases, rest)] if cases else [number(rest)] * (rest != 0)
+        terms += [bracketed(others)] * bool(others)
+        term = " + ".join(terms)
+        if not tests:
+            return term
+        text = dialect.nan if math.isnan(other) else number(other)
+        return dialect.choose.format(gap=gaps[at], other=text, known=term or "0.0")
 
-    def total(made: Iterable[Column], weights: Iterable[float], constant: float = 0.0) -> str:
-        """Return a weighted sum of columns and a constant."""
-        terms = []
-        for column, weight in combined([*made], [*weights]):
-            more, term = weighted(column, weight)
-            constant += more
-            terms += [term] * bool(term)
+    def total(node: Sum, weights: dict[int, float]) -> str:
+        """Return a weighted sum of the values of a sum."""
+        constant, products = 0.0, []
+        atoms: dict[int, dict[Atom, float]] = {}
+        waiting = [(node, k, weight) for k, weight in weights.items()]
+        while waiting:
+            node, k, weight = waiting.pop()
+            constant += weight * float(node.offset[k])
+            for own, atom in node.entries(k):
+                found = atoms.setdefault(atom.source, {})
+                found[atom] = found.get(atom, 0.0) + weight * own
+            for below, matrix in node.terms:
+                pairs = [(weight * own, at) for own, at in entries_of(matrix, k)]
+                if isinstance(below, Sum):
+                    waiting += [(below, at, own) for own, at in pairs]
+                elif isinstance(below, Times):
+                    products += [(own, below, at) for own, at in pairs]
+        terms = [
+            of_column(at, [(weight, atom) for atom, weight in found.items()])
+            for at, found in sorted(atoms.items())
+        ]
+        for weight, below, at in products:
+            factors = f"({total(below.x, {at: 1.0})}) * ({total(below.y, {at: 1.0})})"
+            terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
         return " + ".join([number(constant)] * (constant != 0 or not terms) + terms)
 
-    sums = [total(form.columns, form.weights.tolist(), form.constant)]
-    for part in form.products:
-        left = [form.columns[at] for at in part.left.tolist()]
-        for at, weights in zip(part.right.tolist(), part.matrix.T, strict=True):
-            if weights.any():
-                factor = total([form.columns[at]], [1.0])
-                sums.append(f"({factor}) * ({total(left, weights.tolist())})")
-    return " + ".join(sums)
+    return total(tree, {0: 1.0})
 
 
 def number(value: float, exponent: bool = False) -> str:
@@ -241,7 +210,7 @@ def _require_expression(what: str, form: Form) -> None:
         raise ValueError(f"{what} would be too long for a model with {form.curved}: {ALTERNATIVE}")
 
 
-def _cases(name: str, cases: list[Case], other: float) -> tuple[float, str]:
+def _cases(name: str, cases: list[Case], other: float) -> str:
     # A column of REAL has the value in float32, and PostgreSQL compares it in float64.
     tests = [
         f"WHEN {name} = {one[0]}" if len(one) == 1 else f"WHEN {name} IN ({', '.join(one)})"
@@ -250,7 +219,7 @@ def _cases(name: str, cases: list[Case], other: float) -> tuple[float, str]:
     # Products of decimals have more digits than databases hold.
     values = [number(value, True) for _, value in cases]
     whens = " ".join(f"{test} THEN {value}" for test, value in zip(tests, values, strict=True))
-    return 0.0, f"CASE {whens} ELSE {number(other, True)} END"
+    return f"CASE {whens} ELSE {number(other, True)} END"
 
 
 def _quoted(text: str, dialect: str) -> str:
@@ -333,7 +302,9 @@ def to_sql(
     """
     if dialect not in ("standard", "sqlite"):
         raise ValueError(f"dialect must be 'standard' or 'sqlite', got {dialect!r}")
-    form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
+    form = form_of(
+        model, features, partial(_require_expression, "an expression of SQL"), exact=True
+    )
     quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
     # DuckDB computes columns of REAL in float32, and SQLite compares columns of text as text.
     double = "REAL" if dialect == "sqlite" else "DOUBLE PRECISION"
@@ -359,20 +330,19 @@ def to_sql(
 
 def _require_text(form: Form, at: int) -> None:
     """Refuse a category with a character that databases do not have."""
-    for column in form.columns:
-        for leaf in leaves(column):
-            if leaf.source == at and isinstance(leaf, Lookup):
-                wrong = next((key for key in leaf.keys if "\0" in str(key)), None)
-                if wrong is not None:
-                    raise ValueError(
-                        f"column {form.names[at]!r} has the category {wrong!r}, and text of SQL "
-                        "has no character NUL"
-                    )
+    for leaf in leaves(form.columns):
+        if leaf.source == at and leaf.kind == "lookup":
+            wrong = next((key for key in leaf.at if "\0" in str(key)), None)
+            if wrong is not None:
+                raise ValueError(
+                    f"column {form.names[at]!r} has the category {wrong!r}, and text of SQL "
+                    "has no character NUL"
+                )
 
 
-def _of_table(name: str, cases: list[Case], other: float) -> tuple[float, str]:
+def _of_table(name: str, cases: list[Case], other: float) -> str:
     entries = ", ".join(f"{one[0]}: {value!r}" for one, value in cases)
-    return 0.0, f"{{{entries}}}.get({name}, {other!r})"
+    return f"{{{entries}}}.get({name}, {other!r})"
 
 
 _PYTHON = Dialect(
@@ -430,7 +400,7 @@ def to_python(
     """
     if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")
-    form = form_of(model, features, partial(_require_expression, "a function"))
+    form = form_of(model, features, partial(_require_expression, "a function"), exact=True)
     columns = [f"x[{number}]" for number in range(len(form.names))]
     gaps = [f"{one} is None or {one} != {one}" for one in columns]
     text = expression(form, columns, _PYTHON, gaps)

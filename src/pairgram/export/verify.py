@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from scipy.special import expit
 from pairgram._support.arrays import with_entries
 from pairgram.data.queries import Queries
 from pairgram.export.form import (
+    Form,
     LtrPluginModel,
     OnnxModel,
     PythonFunction,
@@ -25,9 +26,10 @@ from pairgram.export.form import (
     SolrModel,
     SqlExpression,
     VespaProfile,
+    for_float32,
     form_of,
 )
-from pairgram.features.formulas import FLOAT32_SHARE, is_missing
+from pairgram.features.formulas import _same, is_missing
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -37,6 +39,8 @@ Vector = NDArray[Any]
 Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
 # Engines that count a missing value as 0, or as the default value that they are told.
 WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)
+# Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
+FLOAT32_SHARE = 8 * 2.0**-24
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -200,7 +204,7 @@ def _both(
     The scores of the model are computed if they are not given, as `own`.
     """
     form = form_of(model, list(exported.feature_names))
-    rows, given = _rows(exported, model, X, form.read)
+    rows, given = _rows(exported, model, X, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
     if form.missing is not None and isinstance(exported, WITHOUT_GAPS):
@@ -214,9 +218,28 @@ def _both(
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         own = np.asarray(model.predict(given) if own is None else own, np.float64)
-    starts = range(0, len(rows), BLOCK)
-    bound = max(float(form.terms(rows[k : k + BLOCK])[1].max()) for k in starts) * FLOAT32_SHARE
-    return theirs, own, bound, defaults, queries
+    return theirs, own, _bound(exported, form, rows), defaults, queries
+
+
+def _bound(exported: Any, form: Form, rows: Vector) -> float:
+    """Return what float32 may change: what it does in the formula, and the order of sums may."""
+    dtype, forms = np.float64, [form]
+    if not isinstance(exported, (SqlExpression, PythonFunction)):
+        dtype = np.float32
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
+            forms.append(for_float32(form, ""))
+    found = 0.0
+    for k in range(0, len(rows), BLOCK):
+        part = slice(k, k + BLOCK)
+        given = form.rows(rows[part], dtype)
+        exact, size = (form.tree.values(form.rows(rows[part]), of=of)[:, 0] for of in (_same, abs))
+        moved = [one.tree.values(given, dtype)[:, 0] - exact for one in forms]
+        found = max(found, float((2 * np.abs(moved) + FLOAT32_SHARE * size).max()))
+    if isinstance(exported, SolrModel):
+        sizes = _sizes_in_solr(exported, _columns(exported, rows))
+        found += FLOAT32_SHARE * float(sizes.max())
+    return found
 
 
 def _parity(
@@ -246,7 +269,7 @@ def _parity(
     return Parity(error, spread, bound, n_queries, n_reordered, n_close, lowest, defaults)
 
 
-def _rows(exported: Any, model: BaseEstimator, X: Any, read: frozenset[int]) -> tuple[Vector, Any]:
+def _rows(exported: Any, model: BaseEstimator, X: Any, read: set[int]) -> tuple[Vector, Any]:
     """Return (rows in the order of the exported names, rows for the model's `predict`)."""
     if hasattr(X, "toarray"):
         X = X.toarray()
@@ -274,7 +297,7 @@ def _rows(exported: Any, model: BaseEstimator, X: Any, read: frozenset[int]) -> 
     return rows, given
 
 
-def _values(X: Any, texts: set[int], read: frozenset[int]) -> Vector:
+def _values(X: Any, texts: set[int], read: set[int]) -> Vector:
     """Return rows as float64, or as objects if some columns are text.
 
     A column of a frame that the model does not read may be anything, and becomes 0.
@@ -325,8 +348,17 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
 
 def _scores(exported: Any, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
-    kind = next(kind for kind in ENGINES if isinstance(exported, kind))
-    score, dtype = ENGINES[kind]
+    score, _ = _engine(exported)
+    return score(exported, _columns(exported, X))
+
+
+def _engine(exported: Any) -> tuple[Callable[[Any, Columns], Vector], type]:
+    return next(engine for kind, engine in ENGINES.items() if isinstance(exported, kind))
+
+
+def _columns(exported: Any, X: Vector) -> Columns:
+    """Return the columns of rows as an engine reads them."""
+    _, dtype = _engine(exported)
     columns = []
     for name, column in zip(exported.feature_names, X.T, strict=True):
         if name in exported.text_names:
@@ -335,7 +367,7 @@ def _scores(exported: Any, X: Vector) -> Vector:
             columns.append(column)
         else:
             columns.append(column.astype(np.float64).astype(dtype))
-    return score(exported, columns)
+    return columns
 
 
 def _filled(column: Vector) -> Vector:
@@ -428,28 +460,45 @@ def _in_plugin(definition: Mapping[str, Any], field: Callable[[str], Vector]) ->
 
 
 def _of_solr(body: SolrModel, columns: Columns) -> Vector:
-    found = _features(body, columns)
-    sent = json.loads(json.dumps(body))
-    features = []
-    for feature in sent["features"]:
+    features, params = _features_of_solr(body, columns), body["params"]
+    if "layers" in params:
+        *_, values = _after_layers(params["layers"], np.column_stack([*features.values()]))
+        return values[:, 0]
+    weights = json.loads(json.dumps(params["weights"]))
+    return _added(x * np.float32(weights[name]) for name, x in features.items())
+
+
+def _features_of_solr(body: SolrModel, columns: Columns) -> dict[str, Vector]:
+    """Return what a model of Solr weighs: its features after their normalizers."""
+    found, features = _features(body, columns), {}
+    for feature in json.loads(json.dumps(body["features"])):
         values = found[feature["name"]]
         if "norm" in feature:
             params = feature["norm"]["params"]
-            avg, std = np.float32(params["avg"]), np.float32(params["std"])
-            values = (values - avg) / std
-        features.append(values)
-    if sent["class"].endswith("LinearModel"):
-        weights = sent["params"]["weights"]
-        names = [feature["name"] for feature in sent["features"]]
-        return _added(
-            column * np.float32(weights[name]) for name, column in zip(names, features, strict=True)
-        )
-    values = np.column_stack(features)
-    for layer in sent["params"]["layers"]:
+            values = (values - np.float32(params["avg"])) / np.float32(params["std"])
+        features[feature["name"]] = values
+    return features
+
+
+def _sizes_in_solr(body: SolrModel, columns: Columns) -> Vector:
+    """Return the sizes of what a network adds after the three layers that bend columns."""
+    layers = body["params"].get("layers", ())
+    if len(layers) < 4:
+        return np.zeros(1)
+    features = np.column_stack([*_features_of_solr(body, columns).values()])
+    *_, sizes = _after_layers(layers[:3], features)
+    for layer in layers[3:]:
+        sizes = np.abs(sizes) @ np.abs(layer["matrix"]).T
+    return sizes
+
+
+def _after_layers(layers: list[Any], values: Vector) -> Iterator[Vector]:
+    """Yield the values after every layer of a network."""
+    for layer in layers:
         matrix = np.asarray(layer["matrix"], np.float32)
         bias = np.asarray(layer["bias"], np.float32)
         values = _activated(layer["activation"], values @ matrix.T + bias)
-    return values[:, 0]
+        yield values
 
 
 def _activated(name: str, values: Vector) -> Vector:

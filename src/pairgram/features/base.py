@@ -37,7 +37,7 @@ from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import PARAMETERS, stored
 from pairgram._support.schema import Kind, brief, check_record
 from pairgram._support.whole_fit import WholeFit
-from pairgram.features.formulas import Terms
+from pairgram.features.formulas import Sum
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike, Transformer
@@ -307,8 +307,8 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         The message calls it row number `row`.
         """
 
-    def _terms(self, coef: Vector) -> Terms:
-        """Return a linear model of the features as terms of a formula, for other systems."""
+    def _formula(self, x: Sum, coef: Vector) -> Sum:
+        """Return a linear model of the features of rows x as a formula, for other systems."""
         raise _no_formula(self)
 
     @abstractmethod
@@ -506,10 +506,9 @@ def rounding_of(feature_map: FeatureMap, X: Matrix) -> Vector:
     return feature_map._rounding(X)
 
 
-def terms_of(feature_map: Transformer | None, coef: Vector) -> Terms:
-    """Return a linear model of the features of a fitted transformer as terms of a formula.
+def formula_of(feature_map: Transformer | None, x: Sum, coef: Vector) -> Sum:
+    """Return a linear model of the features that a fitted transformer makes of rows x.
 
-    Coefficients of shape (n_features_out, n_models) are several models, for what computes all.
     If `feature_map` is None, the features are the rows themselves.
 
     Raises
@@ -518,10 +517,10 @@ def terms_of(feature_map: Transformer | None, coef: Vector) -> Terms:
         If there is no such formula.
     """
     if feature_map is None:
-        return Terms(coef)
+        return x.times(coef[:, None])
     if not is_known(feature_map):
         raise _no_formula(feature_map)
-    return feature_map._terms(coef)
+    return feature_map._formula(x, coef)
 
 
 def _no_formula(feature_map: Transformer | None) -> ValueError:

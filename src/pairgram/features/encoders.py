@@ -10,16 +10,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pairgram._support.checks import AnyArray
-from pairgram.features.formulas import Affine, Column, Lookup, Value
+from pairgram.features.formulas import AnyColumn, Column, Value
 
 # Given a fitted encoder and the number k of a column, the numbers that are made of each of its
 # categories, (n_categories, n_made), and of any other value, (n_made,).
 Codes = Callable[[Any, int], tuple[AnyArray, AnyArray]]
 
 
-def encoded(codes: Codes, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def encoded(
+    codes: Codes, step: BaseEstimator, columns: list[AnyColumn], place: str
+) -> list[AnyColumn]:
     """Return the columns that a fitted encoder makes of columns; `codes` returns its numbers."""
-    made: list[Column] = []
+    made: list[AnyColumn] = []
     for k, column in enumerate(columns):
         categories = _plain_values(step.categories_[k])
         gaps = [j for j, value in enumerate(categories) if is_gap(value) or value == ""]
@@ -41,12 +43,12 @@ def is_gap(value: object) -> bool:
 
 
 def _looked_up(
-    column: Column,
+    column: AnyColumn,
     found: dict[Any, float],
     other: float,
     place: str,
     accepted: frozenset[Any] | None,
-) -> Column:
+) -> AnyColumn:
     """Return a number for every category of a column, and another one for other values."""
     gaps = [value for key, value in found.items() if is_gap(key)]
     if len(gaps) > 1:
@@ -71,13 +73,13 @@ def _looked_up(
     def of(value: Value) -> float:
         return missing if value != value else known.get(value, other)
 
-    if not (isinstance(column, Affine) and column.is_plain):
+    if not (isinstance(column, Column) and column.is_plain):
         return column.mapped(of, place)
-    keys, values = tuple(known), np.array([*known.values()])
+    keys, values = tuple(known), np.array([*known.values(), other])
     at_gap, is_filled = of(column.missing), not column.has_gaps  # by an imputer
     if accepted is not None and is_filled:
         accepted |= {None}
-    return Lookup(column.source, keys, values, other, accepted, is_filled, missing=at_gap)
+    return Column(column.source, "lookup", keys, values, at_gap, accepted, is_filled)
 
 
 def _infrequent(step: BaseEstimator) -> list[Any]:

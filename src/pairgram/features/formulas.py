@@ -1,26 +1,34 @@
-"""What maps compute: nodes for compiled code, and formulas that other systems can compute."""
+"""What maps compute: nodes for compiled code, and formulas that other systems can compute.
+
+The formula of a model is a small tree. Its leaves are `Atom`, functions of one of the caller's
+columns; `Sum` weighs atoms and other nodes; `Apply`, `Times`, `Radial` and `KernelValues` (of
+`kernels`) make values of sums. Scorers and exports visit it. While a pipeline is read, its columns
+are `Column` or `Product`.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.spatial.distance import cdist
 
 import pairgram._core as _core
 from pairgram._support.checks import AnyArray
 
 Vector = NDArray[np.float64]
-Places = NDArray[np.intp]
 Value = float | str
-# The columns of rows: numbers of float64, or an array of objects, which are text or missing.
-Rows = Sequence[AnyArray]
-# Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
-FLOAT32_SHARE = 8 * 2.0**-24
+# The columns of rows: numbers, or an array of objects, which are text or missing. None is a column
+# that is not read.
+Rows = Sequence[Any]
 
 
 def is_missing(x: AnyArray) -> NDArray[np.bool_]:
@@ -28,67 +36,83 @@ def is_missing(x: AnyArray) -> NDArray[np.bool_]:
     if x.dtype.kind != "O":
         return np.isnan(x)
     # NA of pandas is equal to nothing, and has no truth either.
-    return np.array([v is None or not isinstance(v == v, (bool, np.bool_)) or v != v for v in x])
+    return np.array(
+        [v is None or not isinstance(v == v, (bool, np.bool_)) or v != v for v in x], bool
+    )
 
 
-class Column(ABC):
-    """A column that is computed of the caller's columns."""
+class Atom(NamedTuple):
+    """A function of one of the caller's columns x, which is 0 where x is missing.
 
-    @property
-    @abstractmethod
-    def sources(self) -> tuple[int, ...]:
-        """The numbers of the caller's columns that it reads."""
+    Attributes
+    ----------
+    kind : str
+        "value": x; "ramp": x from `low` to `high`, as a share of the way; "step": 1 where x is at
+        least `low`; "is": 1 where x is `low`; "other": 1 where x is in no other atom "is" of the
+        formula; "curve": ``name(low · x + high)``; "gap": 1 where x is missing.
+    source : int
+        The number of the column.
+    low, high, name :
+        See `kind`.
+    """
 
-    @abstractmethod
-    def of(self, rows: Rows) -> Vector:
-        """Return the values for the columns of rows."""
+    kind: str
+    source: int
+    low: Any = None
+    high: Any = None
+    name: str = ""
 
-    @abstractmethod
-    def size(self, rows: Rows) -> Vector:
-        """Return the size of what is rounded on the way to the values."""
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the values for values x that are not missing; `low` and `high` may be arrays."""
+        match self.kind:
+            case "value":
+                return x
+            case "ramp":
+                return np.clip((x - self.low) / (self.high - self.low), 0, 1)
+            case "step":
+                return x >= self.low
+            case "curve":
+                with np.errstate(all="ignore"):
+                    return CURVES[self.name](self.low * x + self.high)
+        return x == self.low
 
-    @abstractmethod
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
 
-    @abstractmethod
-    def filled(self, value: Value) -> Column:
-        """Return a column that has a value where this one has none."""
-
-    @abstractmethod
-    def gap(self) -> Column:
-        """Return a column that is 1 where this one has no value, else 0."""
-
-    def mapped(self, function: Callable[[float], float], what: str) -> Column:
-        """Return a function of a column that has a few values.
-
-        Raises
-        ------
-        ValueError
-            If the column may have more than a few values. The message begins with `what`.
-        """
-        raise ValueError(f"{what} of a column that was computed before cannot be exported")
+CURVES: dict[str, Callable[..., Any]] = {"log": np.log, "sqrt": np.sqrt}
 
 
 @dataclass(frozen=True, eq=False)
-class OfSource(Column):
-    """A column that is computed of one of the caller's columns.
+class Column:
+    """A column that is computed of one of the caller's columns x.
 
     Attributes
     ----------
     source : int
+        The number of the caller's column.
+    kind : str
+        "affine": ``factor · x + offset``; "curve": ``factor · curve(inner · x + shift) + offset``;
+        "ramps": linear between knots, and constant outside; "steps": with jumps at edges, and the
+        value after the jump there; "lookup": a number for every category, and another for others.
+    at : tuple, or ndarray
+        (name, inner, shift) of a curve; or knots or edges, ascending; or categories.
+    values : ndarray
+        The factor and the offset; or the values at knots; or below the first edge and from each
+        edge on; or of the categories, and of others at the end.
     missing : float, or text
         The value where the source has none; NaN if there is none either. It is text only of an
-        `Affine` that passes text on.
+        affine column that passes text on.
+    accepted : frozenset, or None
+        The categories that `predict` takes, with None if one may be missing. None stands for all.
+    is_filled : bool
+        Whether a step before has put a category in the place of missing values.
     """
 
     source: int
-    missing: Value = field(default=math.nan, kw_only=True)
-
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The numbers of the caller's columns that it reads."""
-        return (self.source,)
+    kind: str = "affine"
+    at: Any = ()
+    values: Vector = field(default_factory=lambda: np.array([1.0, 0.0]))
+    missing: Value = math.nan
+    accepted: frozenset[Value | None] | None = None
+    is_filled: bool = False
 
     @property
     def has_gaps(self) -> bool:
@@ -100,278 +124,119 @@ class OfSource(Column):
         """The value where the source has none, a number."""
         return float(self.missing)
 
-    def of(self, rows: Rows) -> Vector:
-        """Return the values for the columns of rows."""
-        x = rows[self.source]
-        gaps = is_missing(x)
-        found = np.full(len(x), self.missing, np.float64)
-        found[~gaps] = self.known(x[~gaps])
-        return found
-
-    def size(self, rows: Rows) -> Vector:
-        """Return the size of what is rounded on the way to the values."""
-        x = rows[self.source]
-        gaps = is_missing(x)
-        # What is missing counts 0 in most engines, and what 0 makes is taken away again.
-        x = np.where(gaps, 0.0, x)
-        found = self.known_size(x)
-        return np.where(gaps, found + abs(np.nan_to_num(self.fill)), found)
-
-    @abstractmethod
-    def known(self, x: AnyArray) -> Vector:
-        """Return the values for values of the source, none of which is missing."""
-
-    @abstractmethod
-    def known_size(self, x: AnyArray) -> Vector:
-        """Return the size of what is rounded for values of the source."""
-
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
-        return self.mapped(lambda value: factor * value + offset, "")
-
-    def filled(self, value: Value) -> Column:
-        """Return a column that has a value where this one has none."""
-        return replace(self, missing=value) if self.has_gaps else self
-
-    def gap(self) -> Column:
-        """Return a column that is 1 where this one has no value, else 0."""
-        return constant(0.0, self.source, missing=float(self.has_gaps))
-
-
-@dataclass(frozen=True, eq=False)
-class Affine(OfSource):
-    """``factor · x + offset`` of the source column x."""
-
-    factor: float = 1.0
-    offset: float = 0.0
-
-    def known(self, x: AnyArray) -> Vector:
-        """Return the values for values of the source."""
-        return self.factor * x + self.offset
-
-    def known_size(self, x: AnyArray) -> Vector:
-        """Return the size of what is rounded for values of the source."""
-        return np.abs(self.factor * x) + abs(self.offset)
-
     @property
     def is_plain(self) -> bool:
         """Whether the column is the source."""
-        return self.factor == 1 and self.offset == 0
+        return self.kind == "affine" and self.values.tolist() == [1.0, 0.0]
 
     def scaled(self, factor: float, offset: float) -> Column:
         """Return ``factor · column + offset``."""
-        offset_of, missing = factor * self.offset + offset, factor * self.fill + offset
-        return Affine(self.source, factor * self.factor, offset_of, missing=missing)
-
-
-@dataclass(frozen=True, eq=False)
-class Piecewise(OfSource):
-    """A function of the source column that is linear between knots and constant outside.
-
-    Attributes
-    ----------
-    knots : ndarray of shape (n_knots,), ascending
-    values : ndarray of shape (n_knots,)
-    """
-
-    knots: Vector
-    values: Vector
-
-    def known(self, x: AnyArray) -> Vector:
-        """Return the values for values of the source."""
-        return np.interp(x, self.knots, self.values)
-
-    def known_size(self, x: AnyArray) -> Vector:
-        """Return the size of what is rounded for values of the source."""
-        # Knots that are close in float32 make the function jump: by no more than it rises nearby.
-        reach = FLOAT32_SHARE * np.abs(x)
-        change = np.abs(self.known(x + reach) - self.known(x - reach))
-        return np.abs(self.known(x)) + change / FLOAT32_SHARE
-
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
-        values, missing = factor * self.values + offset, factor * self.fill + offset
-        return Piecewise(self.source, self.knots, values, missing=missing)
-
-
-@dataclass(frozen=True, eq=False)
-class Lookup(OfSource):
-    """A number for every category of the source column, and `other` where it has none of them.
-
-    Attributes
-    ----------
-    keys : tuple of numbers, or of text
-    values : ndarray of shape (n_keys,)
-    other : float
-    accepted : frozenset, or None
-        The values that `predict` takes, with None if one may be missing. None stands for all.
-    is_filled : bool
-        Whether a step before has put a category in the place of missing values.
-    """
-
-    keys: tuple[Value, ...]
-    values: Vector
-    other: float = 0.0
-    accepted: frozenset[Value | None] | None = None
-    is_filled: bool = False
-
-    def known(self, x: AnyArray) -> Vector:
-        """Return the values for values of the source."""
-        table = dict(zip(self.keys, self.values.tolist(), strict=True))
-        return np.array([table.get(value, self.other) for value in x.tolist()], np.float64)
-
-    def known_size(self, x: AnyArray) -> Vector:
-        """Return the size of what is rounded for values of the source."""
-        return np.abs(self.known(x) - self.other) + abs(self.other)
-
-    def mapped(self, function: Callable[[float], float], what: str) -> Column:
-        """Return a function of the column."""
-        values = np.array([*map(function, self.values.tolist())], np.float64)
-        other, missing = function(self.other), function(self.fill)
-        return replace(self, values=values, other=other, missing=missing)
-
-    def filled(self, value: Value) -> Column:
-        """Return a column that has a value where this one has none."""
-        return self.mapped(lambda own: float(value) if own != own else own, "")
-
-    def gap(self) -> Column:
-        """Return a column that is 1 where this one has no value, else 0."""
-        return self.mapped(lambda own: float(own != own), "")
-
-
-def constant(value: float, source: int = 0, *, missing: float | None = None) -> Lookup:
-    """Return a column of one value, but where the source has none."""
-    missing = value if missing is None else missing
-    return Lookup(source, (), np.empty(0), value, missing=missing)
-
-
-@dataclass(frozen=True, eq=False)
-class Steps(OfSource):
-    """A function of the source column that jumps at edges, and has the value after the jump there.
-
-    Attributes
-    ----------
-    edges : ndarray of shape (n_edges,), ascending
-    values : ndarray of shape (n_edges + 1,)
-        Below the first edge, from each edge to the next one, and from the last one on.
-    """
-
-    edges: Vector
-    values: Vector
-
-    def known(self, x: AnyArray) -> Vector:
-        """Return the values for values of the source."""
-        return self.values[np.searchsorted(self.edges, x, side="right")]
-
-    def known_size(self, x: AnyArray) -> Vector:
-        """Return the size of what is rounded for values of the source."""
-        # A value at an edge is rounded as the edge is, and others may be rounded beyond one.
-        reach = np.where(np.isin(x, self.edges), 0.0, FLOAT32_SHARE * np.abs(x))
-        change = np.abs(self.known(x + reach) - self.known(x - reach))
-        return np.abs(self.values).max() + change / FLOAT32_SHARE
-
-    def mapped(self, function: Callable[[float], float], what: str) -> Column:
-        """Return a function of the column."""
-        values = np.array([*map(function, self.values.tolist())], np.float64)
-        return Steps(self.source, self.edges, values, missing=function(self.fill))
-
-
-class CurveKind(NamedTuple):
-    """A function of numbers that engines have: of arrays, and its slope."""
-
-    of: Callable[[Vector], Vector]
-    slope: Callable[[Vector], Vector]
-
-
-CURVES = {
-    "log": CurveKind(np.log, lambda v: 1 / v),
-    "sqrt": CurveKind(np.sqrt, lambda v: 0.5 / np.sqrt(v)),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Curve(OfSource):
-    """``factor · curve(inner · x + shift) + offset`` of the source column x.
-
-    Attributes
-    ----------
-    name : str
-        A name in `CURVES`.
-    inner, shift, factor, offset : float
-    """
-
-    name: str
-    inner: float = 1.0
-    shift: float = 0.0
-    factor: float = 1.0
-    offset: float = 0.0
-
-    def known(self, x: AnyArray) -> Vector:
-        """Return the values for values of the source."""
-        with np.errstate(all="ignore"):
-            return self.factor * CURVES[self.name].of(self.inner * x + self.shift) + self.offset
-
-    def known_size(self, x: AnyArray) -> Vector:
-        """Return the size of what is rounded for values of the source."""
-        kind, inner = CURVES[self.name], self.inner * x + self.shift
-        with np.errstate(all="ignore"):
-            entering = np.abs(self.inner * x) + abs(self.shift)
-            found = np.abs(kind.of(inner)) + kind.slope(inner) * entering
-        # A value for which there is none has no size: that of 0 where a value is missing.
-        found = np.where(np.isfinite(found), found, 0.0)
-        return abs(self.factor) * found + abs(self.offset)
-
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
-        own = factor * self.factor, factor * self.offset + offset
-        missing = factor * self.fill + offset
-        return replace(self, factor=own[0], offset=own[1], missing=missing)
-
-    def filled(self, value: Value) -> Column:
-        """Refuse: there is no value where the function has none either."""
-        if not self.has_gaps:
-            return self
-        raise ValueError(
-            f"missing values that are filled, or marked by an indicator, after the function "
-            f"{self.name} cannot be exported, because {self.name} has no value for some numbers "
-            "either: put the imputer before the function"
+        moved: Any = [0.0, offset] if self.kind in ("affine", "curve") else offset
+        return replace(
+            self, values=factor * self.values + moved, missing=factor * self.fill + offset
         )
 
+    def mapped(self, function: Callable[[float], float], what: str) -> Column:
+        """Return a function of a column that has a few values.
+
+        Raises
+        ------
+        ValueError
+            If the column may have more than a few values. The message begins with `what`.
+        """
+        if self.kind not in ("lookup", "steps"):
+            raise ValueError(f"{what} of a column that was computed before cannot be exported")
+        values = np.array([*map(function, self.values.tolist())], np.float64)
+        return replace(self, values=values, missing=function(self.fill))
+
+    def filled(self, value: Value) -> Column:
+        """Return a column that has a value where this one has none.
+
+        Raises
+        ------
+        ValueError
+            If the column is a curve, which has no value for some numbers either.
+        """
+        if self.kind == "lookup":
+            return self.mapped(lambda own: float(value) if own != own else own, "")
+        if not self.has_gaps:
+            return self
+        if self.kind == "curve":
+            name = self.at[0]
+            raise ValueError(
+                f"missing values that are filled, or marked by an indicator, after the function "
+                f"{name} cannot be exported, because {name} has no value for some numbers "
+                "either: put the imputer before the function"
+            )
+        return replace(self, missing=value)
+
     def gap(self) -> Column:
-        """Refuse, as `filled` does."""
-        return self.filled(0.0) if self.has_gaps else super().gap()
+        """Return a column that is 1 where this one has no value, else 0; refuse as `filled`."""
+        if self.kind == "lookup":
+            return self.mapped(lambda own: float(own != own), "")
+        self.filled(0.0)
+        return constant(0.0, self.source, missing=float(self.has_gaps))
+
+    def parts(self) -> tuple[float, list[tuple[float, Atom]]]:
+        """Return the column as a constant and weighted atoms."""
+        source, values = self.source, self.values.tolist()
+        first = values[-1] if self.kind in ("affine", "curve", "lookup") else values[0]
+        if self.kind == "affine":
+            pairs = [(values[0], Atom("value", source))]
+        elif self.kind == "curve":
+            name, inner, shift = self.at
+            pairs = [(values[0], Atom("curve", source, inner, shift, name))]
+        elif self.kind == "lookup":
+            cases = zip(self.at, values[:-1], strict=True)
+            pairs = [(value - first, Atom("is", source, key)) for key, value in cases]
+        else:
+            at = np.asarray(self.at).tolist()
+            atoms = [Atom("step", source, edge) for edge in at]
+            if self.kind == "ramps":
+                atoms = [Atom("ramp", source, *pair) for pair in pairwise(at)]
+            pairs = [*zip(np.diff(self.values).tolist(), atoms, strict=True)]
+        if not self.has_gaps:
+            pairs.append((self.fill - first, Atom("gap", source)))
+        return first, [pair for pair in pairs if pair[0] != 0]
+
+    def exact_parts(self, keys: Iterable[Value]) -> tuple[float, list[tuple[float, Atom]]]:
+        """Return what `parts` returns, for a lookup without differences, which lose digits."""
+        known = dict(zip(self.at, self.values.tolist(), strict=False))
+        other, source = float(self.values[-1]), self.source
+        pairs = [(known.get(key, other), Atom("is", source, key)) for key in keys]
+        pairs.append((other, Atom("other", source)))
+        return 0.0, pairs + [(self.fill, Atom("gap", source))] * (not self.has_gaps)
+
+
+def constant(value: float, source: int = 0, *, missing: float | None = None) -> Column:
+    """Return a column of one value, but where the source has none."""
+    return Column(
+        source, "lookup", (), np.array([value]), missing=value if missing is None else missing
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Column):
+class Product:
     """``factor · left · right + offset`` of two columns."""
 
-    left: Column
-    right: Column
+    left: Column | Product
+    right: Column | Product
     factor: float = 1.0
     offset: float = 0.0
+    is_plain = False
+    kind = "product"
 
-    @property
-    def sources(self) -> tuple[int, ...]:
-        """The numbers of the caller's columns that it reads."""
-        return (*self.left.sources, *self.right.sources)
-
-    def of(self, rows: Rows) -> Vector:
-        """Return the values for the columns of rows."""
-        return self.factor * self.left.of(rows) * self.right.of(rows) + self.offset
-
-    def size(self, rows: Rows) -> Vector:
-        """Return the size of what is rounded on the way to the values."""
-        sizes = self.left.size(rows) * self.right.size(rows)
-        return 2 * abs(self.factor) * sizes + abs(self.offset)
-
-    def scaled(self, factor: float, offset: float) -> Column:
+    def scaled(self, factor: float, offset: float) -> Product:
         """Return ``factor · column + offset``."""
         return replace(self, factor=factor * self.factor, offset=factor * self.offset + offset)
 
-    def filled(self, value: Value) -> Column:
-        """Return the column; refuse if a factor may have no value, as the product then has none."""
-        if any(leaf.has_gaps for leaf in leaves(self)):
+    def mapped(self, function: Callable[[float], float], what: str) -> Any:
+        """Refuse, as a product has more than a few values."""
+        raise ValueError(f"{what} of a column that was computed before cannot be exported")
+
+    def filled(self, value: Value) -> Product:
+        """Return the product itself, if it has no gaps; refuse otherwise."""
+        if any(leaf.has_gaps for leaf in leaves([self])):
             raise ValueError(
                 "an imputer, or missing= of a ranker, after PolynomialFeatures cannot be exported: "
                 "put an imputer before"
@@ -384,57 +249,19 @@ class Product(Column):
         return constant(0.0)
 
 
-def leaves(column: Column) -> list[OfSource]:
-    """Return the columns of one source each that a column is made of."""
-    if isinstance(column, Product):
-        return [*leaves(column.left), *leaves(column.right)]
-    assert isinstance(column, OfSource)
-    return [column]
+AnyColumn = Column | Product
 
 
-def combined(columns: Sequence[Column], weights: Sequence[float]) -> list[tuple[Column, float]]:
-    """Return the columns and weights of the same sum, with one `Lookup` and `Steps` of a source."""
-    found: dict[Any, list[tuple[Any, float]]] = {}
-    for k, (column, weight) in enumerate(zip(columns, weights, strict=True)):
-        if weight != 0:
-            joins = isinstance(column, (Lookup, Steps))
-            key = (type(column), column.sources) if joins else k
-            found.setdefault(key, []).append((column, weight))
-    sums: list[tuple[Column, float]] = []
-    for group in found.values():
-        first, _ = group[0]
-        if len(group) == 1:
-            sums += group
-            continue
-        missing = sum(weight * one.fill for one, weight in group)
-        if isinstance(first, Steps):
-            edges = np.unique(np.concatenate([one.edges for one, _ in group]))
-            below = np.array([sum(weight * one.values[0] for one, weight in group)])
-            values = sum(weight * one.known(edges) for one, weight in group)
-            values = np.concatenate([below, values])
-            sums.append((Steps(first.source, edges, values, missing=missing), 1.0))
+def leaves(columns: Sequence[AnyColumn]) -> Iterator[Column]:
+    """Yield the columns of one source each that columns are made of."""
+    for column in columns:
+        if isinstance(column, Product):
+            yield from leaves((column.left, column.right))
         else:
-            keys = tuple(dict.fromkeys(key for one, _ in group for key in one.keys))
-            at, place = np.empty(len(keys), dtype=object), {key: k for k, key in enumerate(keys)}
-            at[:] = keys
-            values, rest = np.zeros(len(keys)), 0.0
-            for one, weight in group:
-                if len(one.keys) < 3 and math.isfinite(one.other):  # of thousands of categories
-                    rest += weight * one.other
-                    values[[place[key] for key in one.keys]] += weight * (one.values - one.other)
-                else:
-                    values += weight * one.known(at)
-            other = sum(weight * one.other for one, weight in group)
-            sums.append((Lookup(first.source, keys, values + rest, other, missing=missing), 1.0))
-    return sums
+            yield column
 
 
-def clipped(column: Column, low: float, high: float) -> Column:
-    """Return a column that is held within two bounds."""
-    return through(column, np.array([low, high]), np.array([low, high]))
-
-
-def stepped(column: Piecewise, knots: Vector) -> Column:
+def stepped(column: Column, knots: Vector) -> Column:
     """Return a function with ascending knots of float32, some of which may be equal.
 
     Equal knots make a step: the function has its first value at the knot, and its last at the next
@@ -448,10 +275,10 @@ def stepped(column: Piecewise, knots: Vector) -> Column:
     at = np.concatenate([knots[first], above[steps]])
     order = np.argsort(at, kind="stable")
     found = np.concatenate([values[first], values[last[steps]]])
-    return replace(column, knots=at[order], values=found[order])
+    return replace(column, at=at[order], values=found[order])
 
 
-def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
+def through(column: AnyColumn, knots: ArrayLike, values: ArrayLike) -> AnyColumn:
     """Return a function of a column, linear between knots and constant outside.
 
     Raises
@@ -464,19 +291,199 @@ def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
     def at(value: float) -> float:
         return float(np.interp(value, knots, values))
 
-    if not isinstance(column, Affine):
+    if not isinstance(column, Column) or column.kind != "affine":
         return column.mapped(at, "quantile inputs, or a clip,")
-    if column.factor == 0 or len(knots) == 1:
-        return Affine(column.source, 0.0, at(column.offset), missing=at(column.fill))
-    own = (knots - column.offset) / column.factor
+    factor, offset = column.values.tolist()
+    missing = at(column.fill)
+    if factor == 0 or len(knots) == 1:
+        return replace(column, values=np.array([0.0, at(offset)]), missing=missing)
+    own = (knots - offset) / factor
     if np.abs(np.diff(own)).min() * np.finfo(np.float32).max < 2:  # 2, as knots may be rounded
         raise ValueError(
             f"column {column.source} of X has knots so close that engines, which compute in "
             "float32, cannot divide by their distance: multiply the column by a large number"
         )
-    order = slice(None) if column.factor > 0 else slice(None, None, -1)
+    order = slice(None) if factor > 0 else slice(None, None, -1)
     found = values[order].copy()
-    return Piecewise(column.source, own[order].copy(), found, missing=at(column.fill))
+    return Column(column.source, "ramps", own[order].copy(), found, missing=missing)
+
+
+Change = Callable[[Any], Any]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class Node(ABC):
+    """A part of a formula, which has values for rows."""
+
+    @abstractmethod
+    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
+        """Return the values for columns of rows of a type, computed in it, (n_rows, width).
+
+        `of` is made of all that is added, and of what is multiplied for it: with `abs`, the values
+        are sizes.
+        """
+
+    @property
+    def inner(self) -> tuple[Node, ...]:
+        """The nodes of which the values are computed."""
+        return (self.x,)
+
+    x: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Node):
+    """``offset + Σ weights · atoms + Σ node @ matrix``.
+
+    Attributes
+    ----------
+    atoms : tuple of Atom
+        They are those of the whole formula.
+    open : frozenset of int
+        The columns without which there is no value: rows that lack one have NaN.
+    weights : ndarray or sparse array of shape (n_atoms, width)
+    offset : ndarray of shape (width,)
+    terms : tuple of (Node, ndarray or sparse array)
+    """
+
+    atoms: tuple[Atom, ...]
+    open: frozenset[int]
+    weights: Any
+    offset: Vector
+    terms: tuple[tuple[Node, Any], ...] = ()
+
+    @property
+    def inner(self) -> tuple[Node, ...]:
+        """The nodes of which the values are computed."""
+        return tuple(node for node, _ in self.terms)
+
+    def times(self, matrix: Any, offset: Any = 0.0) -> Sum:
+        """Return ``sum @ matrix + offset``, with the matrix multiplied into the weights."""
+        terms = tuple((node, own @ matrix) for node, own in self.terms)
+        moved = self.offset @ matrix + offset
+        return replace(self, weights=self.weights @ matrix, offset=moved, terms=terms)
+
+    def over(self, *terms: tuple[Node, Any], offset: Any = 0.0) -> Sum:
+        """Return ``offset + Σ node @ matrix`` of nodes of the same formula."""
+        width = terms[0][1].shape[1]
+        weights = scipy.sparse.csr_array((len(self.atoms), width))
+        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, terms)
+
+    def plus(self, other: Sum) -> Sum:
+        """Return the sum of both."""
+        return replace(
+            self,
+            weights=self.weights + other.weights,
+            offset=self.offset + other.offset,
+            terms=self.terms + other.terms,
+        )
+
+    def entries(self, j: int) -> Iterator[tuple[float, Atom]]:
+        """Yield the weights that are not 0, and the atoms, of column j."""
+        for weight, k in entries_of(self.weights, j):
+            yield weight, self.atoms[k]
+
+    @cached_property
+    def _plan(self) -> tuple[Any, ...]:
+        """What computes the atoms that have a weight: numbers with weights, and tables of codes."""
+        weights = scipy.sparse.csr_array(self.weights)
+        used = np.diff(weights.indptr) > 0
+        with_others = {
+            self.atoms[k].source for k in np.flatnonzero(used) if self.atoms[k].kind == "other"
+        }
+        groups: dict[Any, list[int]] = {}
+        for k, atom in enumerate(self.atoms):
+            if used[k] or (atom.kind == "is" and atom.source in with_others):
+                groups.setdefault(atom._replace(low=None, high=None), []).append(k)
+        sources, numbers, tables, places = [], [], [], []
+        kinds: dict[int, list[int]] = {}
+        for group, own in groups.items():
+            if group.kind == "value":
+                sources.append(group.source)
+                places += own
+        for group, own in groups.items():
+            if group.kind in ("is", "other"):
+                kinds[group.source] = kinds.get(group.source, []) + own
+            elif group.kind != "value":
+                atoms = [self.atoms[k] for k in own]
+                at = (np.array([getattr(atom, name) for atom in atoms]) for name in ("low", "high"))
+                numbers.append(Atom(group.kind, group.source, *at, group.name))
+                places += own
+        for source, own in kinds.items():
+            keys = [self.atoms[k].low for k in own if self.atoms[k].kind == "is"]
+            columns = np.unique(weights[own].indices)
+            table = weights[own][:, columns].toarray()
+            if len(keys) == len(own):
+                table = np.pad(table, ((0, 1), (0, 0)))
+            is_last = np.argsort([self.atoms[k].kind == "other" for k in own], kind="stable")
+            tables.append((source, keys, columns, table[[*is_last, *range(len(own), len(table))]]))
+        own = weights[places]
+        if not scipy.sparse.issparse(self.weights) or own.shape[1] == 1:
+            own = own.toarray()
+        return sources, numbers, own, tables, sorted(self.open.difference(sources))
+
+    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
+        """Return the values for columns of rows."""
+        sources, numbers, weights, tables, spread = self._plan
+        n_rows = next(len(x) for x in rows if x is not None)
+        total = np.zeros((n_rows, len(self.offset)), dtype) + of(self.offset).astype(dtype)
+        if weights.shape[0]:
+            H = np.empty((n_rows, weights.shape[0]), dtype)
+            for k, source in enumerate(sources):
+                H[:, k] = rows[source]
+                if source not in self.open:
+                    H[is_missing(H[:, k]), k] = 0
+            begin = len(sources)
+            for group in numbers:
+                x = rows[group.source]
+                gaps = is_missing(x)
+                if group.kind == "gap":
+                    made = gaps[:, None]
+                else:
+                    made = group.of(x[:, None])
+                    if group.source not in self.open:
+                        made = np.where(gaps[:, None], 0, made)
+                H[:, begin : begin + made.shape[1]] = made
+                begin += made.shape[1]
+            H, weights = of(H), of(weights).astype(dtype)
+            total += _product(H, weights)
+        for source, keys, columns, table in tables:
+            x = rows[source]
+            kind = object if x.dtype.kind == "O" else x.dtype.type
+            number = {kind(key) if kind is not object else key: k for k, key in enumerate(keys)}
+            codes = np.array([number.get(value, len(keys)) for value in x.tolist()], np.intp)
+            found = of(table).astype(dtype)[codes]
+            (others,) = np.nonzero(codes == len(keys))
+            if len(others) and table[-1].any():
+                found[others[is_missing(x[others])]] = 0
+            total[:, columns] += found
+        for node, matrix in self.terms:
+            total += _product(of(node.values(rows, dtype, of)), of(matrix).astype(dtype))
+        for source in spread:
+            if rows[source] is not None:
+                total[is_missing(rows[source])] = np.nan
+        return total
+
+
+def _product(H: AnyArray, matrix: Any) -> Any:
+    """Return ``H @ matrix``; in float64, a row has the same bits whatever stands beside it."""
+    if scipy.sparse.issparse(matrix):
+        return (matrix.T @ H.T).T
+    if matrix.shape[1] == 1 and H.dtype == np.float64:
+        coef = np.ascontiguousarray(matrix[:, 0])
+        return _core.score_rows(np.ascontiguousarray(H), coef)[:, None]
+    return H @ matrix
+
+
+def entries_of(weights: Any, j: int) -> Iterator[tuple[float, int]]:
+    """Yield the numbers of column j of a matrix that are not 0, and their rows."""
+    column = weights[:, [j]]
+    column = np.asarray(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
+    for k in np.flatnonzero(column).tolist():
+        yield float(column[k]), k
 
 
 class Activation(NamedTuple):
@@ -488,113 +495,121 @@ class Activation(NamedTuple):
         The name in compiled code.
     of : callable
         The function of arrays. The one of Gaussian nodes needs more than z.
-    slope : float
-        The steepest slope, or 1 for a step.
     onnx : str or None
         The operator of ONNX, if one operator computes it.
     """
 
     compiled: str
-    of: Callable[[Vector], Vector]
-    slope: float = 1.0
+    of: Callable[[Any], Any]
     onnx: str | None = None
 
 
 ACTIVATIONS = {
     "linear": Activation("linear", lambda z: z),
-    "sigmoid": Activation("sigmoid", lambda z: 0.5 * (1 + np.tanh(z / 2)), 0.25, "Sigmoid"),
+    "sigmoid": Activation("sigmoid", lambda z: 0.5 * (1 + np.tanh(z / 2)), "Sigmoid"),
     "gaussian": Activation("gaussian", lambda z: np.exp(-z)),
-    "tanh": Activation("tanh", np.tanh, onnx="Tanh"),
-    "relu": Activation("relu", lambda z: np.maximum(z, 0.0), onnx="Relu"),
-    "hardlim": Activation("hardlim", lambda z: (z >= 0).astype(np.float64)),
-    "sine": Activation("sin", np.sin, onnx="Sin"),
-    "cos": Activation("cos", np.cos, onnx="Cos"),  # of Fourier features
+    "tanh": Activation("tanh", np.tanh, "Tanh"),
+    "relu": Activation("relu", lambda z: np.maximum(z, 0), "Relu"),
+    "hardlim": Activation("hardlim", lambda z: (z >= 0).astype(z.dtype)),
+    "sine": Activation("sin", np.sin, "Sin"),
+    "cos": Activation("cos", np.cos, "Cos"),  # of Fourier features
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden:
-    """Hidden nodes ``weights · act(columns @ matrix + bias)``.
+class Apply(Node):
+    """A function of `ACTIVATIONS` of the values of a sum."""
 
-    Attributes
-    ----------
-    activation : str
-        A name in `ACTIVATIONS`, but not "linear". Gaussian nodes are
-        ``exp(−bias ‖columns − matrix column‖²)``.
-    matrix : ndarray of shape (n_columns, n_nodes)
-    bias, weights : ndarray of shape (n_nodes,)
-    """
+    x: Sum
+    name: str
 
-    activation: str
-    matrix: Vector
-    bias: Vector
-    weights: Vector
-
-    def values(self, C: Vector) -> Vector:
-        """Return the nodes of columns (n_rows, n_columns)."""
-        if self.activation == "gaussian":
-            squares = ((C[:, :, None] - self.matrix) ** 2).sum(axis=1)
-            return ACTIVATIONS["gaussian"].of(self.bias * squares)
-        Z = C @ self.matrix + self.bias
-        return ACTIVATIONS[self.activation].of(Z)
-
-    def change(self, C: Vector, sizes: Vector) -> Vector:
-        """Return how much the nodes change at most if columns C change by these sizes."""
-        if self.activation == "gaussian":
-            fastest = np.sqrt(2 * self.bias / math.e)
-            return fastest * np.linalg.norm(sizes, axis=1)[:, None]
-        steepest = ACTIVATIONS[self.activation].slope
-        return steepest * (sizes @ np.abs(self.matrix) + np.abs(self.bias))
+    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
+        """Return the values for columns of rows."""
+        return ACTIVATIONS[self.name].of(self.x.values(rows, dtype))
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
-    """Products of columns, ``Σ_ab matrix_ab left_a right_b``.
+class Radial(Node):
+    """``exp(−bias_k ‖x − centre_k‖²)`` for every k: Gaussian nodes."""
 
-    Attributes
-    ----------
-    left, right : ndarray of int64
-        The numbers of the columns.
-    matrix : ndarray of shape (n_left, n_right)
-    """
+    x: Sum
+    centres: Vector
+    bias: Vector
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    matrix: Vector
+    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
+        """Return the values for columns of rows."""
+        squares = cdist(self.x.values(rows, dtype), self.centres, "sqeuclidean").astype(dtype)
+        return np.exp(-self.bias.astype(dtype) * squares)
+
+
+@dataclass(frozen=True, eq=False)
+class Times(Node):
+    """The products of the values of two sums."""
+
+    x: Sum
+    y: Sum
 
     @property
-    def weights(self) -> Vector:
-        """The weights of `values`, which are 1."""
-        return np.ones(len(self.right))
+    def inner(self) -> tuple[Node, ...]:
+        """The nodes of which the values are computed."""
+        return (self.x, self.y)
 
-    def values(self, C: Vector) -> Vector:
-        """Return a term for every right column, (n_rows, n_right), of columns C."""
-        return C[:, self.right] * (C[:, self.left] @ self.matrix)
-
-    def change(self, C: Vector, sizes: Vector) -> Vector:
-        """Return how much the terms change at most if columns C change by these sizes."""
-        of_left = sizes[:, self.left] @ np.abs(self.matrix)
-        return 2 * sizes[:, self.right] * of_left
+    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
+        """Return the values for columns of rows."""
+        return self.x.values(rows, dtype, of) * self.y.values(rows, dtype, of)
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """``Σ constants + weights · columns + Σ hidden nodes + Σ kernels + Σ products``, a model.
+def sum_of(columns: Sequence[AnyColumn], exact: bool = False) -> Sum:
+    """Return columns as a sum, of which the values are those of the columns.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_columns,), or None for zeros
-    constants : tuple of float
-    hidden : tuple of Hidden
-    kernels : tuple of `pairgram.features.kernels.KernelTerm`
-    products : tuple of Products
+    With `exact`, lookups of more than a few categories lose no digits, and there are atoms "other".
     """
+    found = [*leaves(columns)]
+    of_sources: dict[int, dict[Value, None]] = {}
+    for leaf in found:
+        if leaf.kind == "lookup":
+            of_sources.setdefault(leaf.source, {}).update(dict.fromkeys(leaf.at))
+    atoms: dict[Atom, int] = {}
+    parts: dict[int, tuple[float, list[tuple[float, Atom]]]] = {}
+    for leaf in found:
+        # Most columns of a OneHotEncoder have one category of thousands.
+        wide = leaf.kind == "lookup" and (len(leaf.at) > 2 or not np.isfinite(leaf.values[-1]))
+        own = leaf.exact_parts(of_sources[leaf.source]) if exact and wide else leaf.parts()
+        parts[id(leaf)] = own
+        for _, atom in own[1]:
+            atoms.setdefault(atom, len(atoms))
+    whole, open_ = tuple(atoms), frozenset(leaf.source for leaf in found if leaf.has_gaps)
 
-    weights: Vector | None = None
-    constants: tuple[float, ...] = ()
-    hidden: tuple[Hidden, ...] = ()
-    kernels: tuple[Any, ...] = ()
-    products: tuple[Products, ...] = ()
+    def made(columns: Sequence[AnyColumn]) -> Sum:
+        offset, entries = np.zeros(len(columns)), []
+        products = []
+        for k, column in enumerate(columns):
+            if isinstance(column, Product):
+                products.append((k, column))
+                offset[k] = column.offset
+            else:
+                offset[k], own = parts[id(column)]
+                entries += [(weight, atoms[atom], k) for weight, atom in own]
+        weights, at, to = np.array(entries or np.empty((0, 3))).T
+        places = (at.astype(np.int64), to.astype(np.int64))
+        matrix = scipy.sparse.coo_array((weights, places), (len(whole), len(columns))).tocsr()
+        found = Sum(whole, open_, matrix, offset)
+        if not products:
+            return found
+        sides = (made([one.left for _, one in products]), made([one.right for _, one in products]))
+        factors = [one.factor for _, one in products]
+        place = (np.arange(len(products)), [k for k, _ in products])
+        picks = scipy.sparse.coo_array((factors, place), (len(products), len(columns))).tocsr()
+        return replace(found, terms=((Times(*sides), picks),))
+
+    return made(columns)
+
+
+def nodes_of(root: Node) -> Iterator[Node]:
+    """Yield a node and all below it."""
+    yield root
+    for node in root.inner:
+        yield from nodes_of(node)
 
 
 def native_nodes(
@@ -623,119 +638,3 @@ def native_nodes(
     ]
     node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
     return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
-
-
-class _Numbers:
-    """Affine columns, side by side."""
-
-    def __init__(self, columns: Sequence[Affine], factors: Places) -> None:
-        self.sources = [column.source for column in columns]
-        self.factors = np.array([column.factor for column in columns])
-        self.offsets = np.array([column.offset for column in columns])
-        fills = np.array([column.fill for column in columns])
-        self.fills = None if np.isnan(fills).all() else fills
-        self.plain = self.fills is None and all(column.is_plain for column in columns)
-
-    def of(self, rows: Rows, values: Vector) -> Vector:
-        if not isinstance(rows, np.ndarray):
-            found = np.column_stack([rows[source] for source in self.sources])
-        elif self.sources == list(range(len(rows))):
-            found = rows.T
-        else:
-            found = rows[self.sources].T
-        if self.plain:
-            return found
-        made = found * self.factors + self.offsets
-        return made if self.fills is None else np.where(np.isnan(found), self.fills, made)
-
-
-class _Categories:
-    """Columns that look up the categories of one source, side by side."""
-
-    def __init__(self, columns: Sequence[Lookup], factors: Places) -> None:
-        keys = dict.fromkeys(key for one in columns for key in one.keys)
-        self.source = columns[0].source
-        self.number = {key: number for number, key in enumerate(keys)}
-        # The last two rows are those of unknown categories and of missing ones.
-        self.values = np.tile([float(one.other) for one in columns], (len(keys) + 2, 1))
-        for column, one in enumerate(columns):
-            self.values[[self.number[key] for key in one.keys], column] = one.values
-            self.values[-1, column] = one.fill
-
-    def of(self, rows: Rows, values: Vector) -> Vector:
-        x, number = rows[self.source], self.number
-        codes = np.array([number.get(value, -2) for value in x.tolist()], np.intp)
-        (unknown,) = np.nonzero(codes == -2)
-        if len(unknown):
-            codes[unknown[is_missing(x[unknown])]] = -1
-        return self.values[codes]
-
-
-class _Products:
-    """Products of columns that have been computed, side by side."""
-
-    def __init__(self, columns: Sequence[Product], factors: Places) -> None:
-        self.left, self.right = factors.T
-        self.factors = np.array([column.factor for column in columns])
-        self.offsets = np.array([column.offset for column in columns])
-
-    def of(self, rows: Rows, values: Vector) -> Vector:
-        found = values[:, self.left] * values[:, self.right]
-        return self.factors * found + self.offsets
-
-
-class _Alone:
-    """A column that is computed alone."""
-
-    def __init__(self, columns: Sequence[Column], factors: Places) -> None:
-        (self.column,) = columns
-
-    def of(self, rows: Rows, values: Vector) -> Vector:
-        return self.column.of(rows)[:, None]
-
-
-def _factors(column: Column) -> tuple[Column, ...]:
-    return (column.left, column.right) if isinstance(column, Product) else ()
-
-
-def _group(column: Column, place: int) -> tuple[int, int, Any]:
-    """Return what is the same for columns that are computed at once; lower ones come first."""
-    depth = 0
-    inner = _factors(column)
-    while inner:
-        depth, inner = depth + 1, tuple(one for part in inner for one in _factors(part))
-    if depth:
-        return depth, 0, _Products
-    if isinstance(column, Lookup):
-        return 0, column.source, _Categories
-    return (0, 0, _Numbers) if isinstance(column, Affine) else (0, place, _Alone)
-
-
-class ColumnsAtOnce:
-    """Columns that are computed of a caller's columns, as many at a time as possible."""
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        order, self.width = [*columns], len(columns)
-        place = {id(column): k for k, column in enumerate(order)}
-        groups: dict[Any, list[int]] = {}
-        for k, column in enumerate(order):
-            for factor in _factors(column):  # behind the columns, if it is none of them
-                if place.setdefault(id(factor), len(order)) == len(order):
-                    order.append(factor)
-            groups.setdefault(_group(column, k), []).append(k)
-        self.n_all, self.parts = len(order), []  # [(places, what computes them)]
-        for depth, _, kind in sorted(groups, key=lambda group: group[0]):
-            at = groups[depth, _, kind]
-            own = [order[k] for k in at]
-            factors = np.array([[place[id(one)] for one in _factors(column)] for column in own])
-            self.parts.append((np.array(at), kind(own, factors)))
-
-    def of(self, rows: Rows, n_rows: int) -> Vector:
-        """Return the values of the columns, (n_rows, n_columns), C-contiguous."""
-        if len(self.parts) == 1:
-            ((_, part),) = self.parts
-            return np.ascontiguousarray(part.of(rows, np.empty((0, 0))))
-        values = np.empty((n_rows, self.n_all))
-        for at, part in self.parts:
-            values[:, at] = part.of(rows, values)
-        return np.ascontiguousarray(values[:, : self.width])

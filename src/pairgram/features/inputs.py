@@ -46,7 +46,7 @@ from pairgram.features.base import (
     unmade,
     unwhitened,
 )
-from pairgram.features.formulas import Column, through
+from pairgram.features.formulas import AnyColumn, through
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
@@ -154,7 +154,7 @@ class FittedInputs(ABC):
         return out
 
     @abstractmethod
-    def formulas(self, columns: list[Column]) -> list[Column]:
+    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
         """Return the columns that are made of the columns of X, as formulas."""
 
     def names(self, names: Sequence[Any] | None) -> Any:
@@ -206,7 +206,7 @@ class ScaledInputs(FittedInputs):
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
         return _rounding_of(self.values(X), 4)
 
-    def formulas(self, columns: list[Column]) -> list[Column]:
+    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
         """Return the columns that are made of the columns of X, as formulas."""
         return [
             column.scaled(float(factor), float(-centre * factor))
@@ -280,7 +280,7 @@ class QuantileInputs(FittedInputs):
             found[: self.n_features_in_] = 0.0
         return found
 
-    def formulas(self, columns: list[Column]) -> list[Column]:
+    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
         """Return the columns that are made of the columns of X, as formulas."""
         begins = [0, *self.ends.tolist()]
         return [

@@ -34,7 +34,7 @@ from pairgram._support.schema import (
     require,
 )
 from pairgram.features.base import FeatureMap, RowScorer, dense, finite_rows, is_kernel
-from pairgram.features.formulas import Terms
+from pairgram.features.formulas import Sum
 from pairgram.features.kernel_values import (
     KernelFunction,
     check_symmetric,
@@ -44,8 +44,8 @@ from pairgram.features.kernel_values import (
 from pairgram.features.kernels import (
     KernelLike,
     is_precomputed,
+    kernel_formula,
     kernel_of,
-    kernel_terms,
     takes_rows_as_given,
 )
 
@@ -233,14 +233,14 @@ class Kernel(FeatureMap):
     def _node_map(self, dtype: DTypeLike) -> None:
         """Return None: compiled least squares does not apply this map."""
 
-    def _terms(self, coef: Vector) -> Terms:
+    def _formula(self, x: Sum, coef: Vector) -> Sum:
         rows = self.support_rows_
         if rows is None:
             raise ValueError(
                 "kernel='precomputed' needs kernel values with the training rows, which an engine "
                 "does not have: fit with a named kernel, or Nystroem"
             )
-        return kernel_terms(self._kernel, np.asarray(dense(rows), np.float64), coef)
+        return kernel_formula(self._kernel, np.asarray(dense(rows), np.float64), x, coef)
 
     _in_file = Kind(
         {

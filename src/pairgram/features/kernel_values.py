@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -103,16 +102,6 @@ class KernelFunction:
         if self.name == "linear":
             return squares
         return (self.gamma * squares + self.coef0) ** self.degree
-
-    def change(self, sizes: Vector) -> Vector:
-        """Return how much a kernel value changes, about, if columns change by these sizes."""
-        if self.name == "rbf":
-            steepest = (2 * self.gamma / math.e) ** 0.5 * np.linalg.norm(sizes, axis=1)
-        elif self.name == "laplacian":
-            steepest = self.gamma * sizes.sum(axis=1)
-        else:  # both kinds of shares are at most 1, and powers are scored by their own size
-            steepest = np.ones(len(sizes))
-        return steepest
 
 
 class Tiles:

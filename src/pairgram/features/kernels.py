@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
 from pairgram._support.arrays import column_names, read_rows
 from pairgram._support.checks import AnyArray, ArgumentError, Vector, require_finite, verbatim
@@ -19,7 +20,7 @@ from pairgram._support.parameters import (
     words,
 )
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram.features.formulas import Terms
+from pairgram.features.formulas import Change, Node, Rows, Sum, _same
 from pairgram.features.kernel_values import NYSTROEM, KernelFunction, check_symmetric, matrix_of
 
 if TYPE_CHECKING:
@@ -193,34 +194,31 @@ def _rows(X: RowsLike, name: str) -> Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelTerm:
-    """Kernel values with rows, times weights, as a term of a formula.
+class KernelValues(Node):
+    """The values of a kernel with some rows, as a part of a formula.
 
     Attributes
     ----------
+    x : Sum
     kernel : KernelFunction
         With a number for gamma.
-    rows : ndarray of shape (n_kernel_rows, n_columns)
-    weights : ndarray of shape (n_kernel_rows,)
+    support : ndarray of shape (n_kernel_rows, n_columns)
     """
 
+    x: Sum
     kernel: KernelFunction
-    rows: Vector
-    weights: Vector
+    support: Vector
 
-    def values(self, C: Vector) -> Vector:
-        """Return the kernel values of columns (n_rows, n_columns) with the rows."""
-        return matrix_of(self.kernel, C, self.rows)
-
-    def change(self, C: Vector, sizes: Vector) -> Vector:
-        """Return how much the kernel values change, about, if columns C change by these sizes."""
-        return self.kernel.change(sizes)[:, None]
+    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
+        """Return the kernel values of columns of rows, which are computed in float64."""
+        found = matrix_of(self.kernel, self.x.values(rows, dtype), self.support)
+        return np.asarray(found, dtype)
 
 
-def kernel_terms(kernel: KernelFunction, rows: Vector, weights: Vector) -> Terms:
-    """Return a kernel model with these rows as terms of a formula."""
+def kernel_formula(kernel: KernelFunction, rows: Vector, x: Sum, weights: Vector) -> Sum:
+    """Return a kernel model with these support rows as a formula of rows x."""
     if callable(kernel.name):
         raise ValueError("kernel is a Python callable, which cannot be exported")
     if kernel.name == "linear":
-        return Terms(rows.T @ weights)
-    return Terms(kernels=(KernelTerm(kernel, rows, weights),))
+        return x.times((rows.T @ weights)[:, None])
+    return x.over((KernelValues(x, kernel, rows), weights[:, None]))

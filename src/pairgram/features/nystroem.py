@@ -35,7 +35,7 @@ from pairgram.features.base import (
     generator,
     scores_in_blocks,
 )
-from pairgram.features.formulas import Terms
+from pairgram.features.formulas import Sum
 from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
     KernelFunction,
@@ -44,7 +44,7 @@ from pairgram.features.kernel_values import (
     kernel_nodes,
     kernel_values,
 )
-from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of, kernel_terms
+from pairgram.features.kernels import KernelLike, is_precomputed, kernel_formula, kernel_of
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
@@ -371,8 +371,8 @@ default="rbf"
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms
 
-    def _terms(self, coef: Vector) -> Terms:
-        return kernel_terms(self._kernel, self.components_, self.whitening_ @ coef)
+    def _formula(self, x: Sum, coef: Vector) -> Sum:
+        return kernel_formula(self._kernel, self.components_, x, self.whitening_ @ coef)
 
     _in_file = Kind(
         {

@@ -9,19 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import kind_in
 from pairgram._support.checks import AnyArray
-from pairgram.features.formulas import (
-    Affine,
-    ColumnsAtOnce,
-    Lookup,
-    Rows,
-    combined,
-    is_missing,
-    leaves,
-)
+from pairgram.features.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.features.transformers import columns_before
 
 
@@ -54,26 +45,23 @@ class PipelineScorer:
     def __init__(self, pipeline: Pipeline) -> None:
         self.n_features_in_, self.feature_names_in_, columns = columns_before(pipeline.steps)
         ranker = pipeline.steps[-1][1].row_scorer()
-        self._ranker, self._coef, self._constant = ranker, None, 0.0
-        # Of all columns, also of those whose weight is 0.
-        encoded = [leaf for c in columns for leaf in leaves(c) if isinstance(leaf, Lookup)]
-        accepted = ((one.source, one.accepted) for one in encoded if one.accepted is not None)
+        found = [*leaves(columns)]
+        accepted = ((one.source, one.accepted) for one in found if one.accepted is not None)
         self._accepted = [*dict.fromkeys(accepted)]
-        if ranker.linear is not None:  # all categories of a source become one column
-            coef, self._constant = ranker.linear
-            sums = []
-            for column, weight in combined(columns, coef.tolist()):
-                if isinstance(column, Affine) and column.has_gaps:
-                    self._constant += weight * column.offset
-                    column, weight = Affine(column.source), weight * column.factor
-                sums.append((column, weight))
-            columns, self._coef = [one for one, _ in sums], np.array([weight for _, weight in sums])
-        self._columns, self.width = ColumnsAtOnce(columns), max(1, len(columns))
-        found = [leaf for column in columns for leaf in leaves(column)]
-        found += encoded
+        self._ranker, self._sum, self.width = (
+            ranker,
+            sum_of(columns, exact=True),
+            max(1, len(columns)),
+        )
+        if ranker.linear is not None:  # all categories of a source become one number
+            coef, constant = ranker.linear
+            self._ranker, self._sum = None, self._sum.times(coef[:, None], constant)
+            read = {atom.source for _, atom in self._sum.entries(0)}
+            found = [one for one in found if one.source in read or one.kind == "lookup"]
+            self.width = max(1, len(read))
         texts: dict[int, set[str]] = {}
         for one in found:
-            keys = {*one.keys, *(one.accepted or ())} if isinstance(one, Lookup) else ()
+            keys = {*one.at, *(one.accepted or ())} if one.kind == "lookup" else ()
             if own := {key for key in keys if isinstance(key, str)}:
                 texts.setdefault(one.source, set()).update(own)
         sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
@@ -110,10 +98,8 @@ class PipelineScorer:
 
     def of_rows(self, rows: Rows) -> AnyArray:
         """Return the scores of rows that `rows_of` has returned."""
-        values = self._columns.of(rows, len(rows[self._sources[0][0]]))
-        if self._coef is None:
-            return np.asarray(self._ranker(values))
-        return _core.score_rows(values, self._coef) + self._constant
+        values = self._sum.values(rows)
+        return values[:, 0] if self._ranker is None else np.asarray(self._ranker(values))
 
     def of_columns(self, names: Sequence[str]) -> ScorerOfColumns:
         """Return what scores rows of columns with these names."""

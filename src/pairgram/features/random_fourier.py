@@ -13,7 +13,7 @@ from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Kind
 from pairgram.features.base import FeatureMap, finite_rows, generator
-from pairgram.features.formulas import Hidden, Terms, native_nodes
+from pairgram.features.formulas import Apply, Sum, native_nodes
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, RandomState, RowsLike
@@ -137,9 +137,9 @@ class RandomFourier(FeatureMap):
             in_double=self.kernel_ == "laplacian",
         )
 
-    def _terms(self, coef: Vector) -> Terms:
+    def _formula(self, x: Sum, coef: Vector) -> Sum:
         root = (2 / len(self.bias_)) ** 0.5
-        return Terms(hidden=(Hidden("cos", self.weights_, self.bias_, root * coef),))
+        return x.over((Apply(x.times(self.weights_, self.bias_), "cos"), root * coef[:, None]))
 
     _in_file = Kind(
         {"fitted": {"kernel_": FOURIER_KERNEL, "gamma_": POSITIVE}},

@@ -26,7 +26,7 @@ from pairgram.features.base import (
     generator,
     linear_nodes,
 )
-from pairgram.features.formulas import ACTIVATIONS, Hidden, Terms, native_nodes
+from pairgram.features.formulas import ACTIVATIONS, Apply, Radial, Sum, native_nodes
 from pairgram.features.inputs import after_inputs, parts_of
 
 if TYPE_CHECKING:
@@ -223,19 +223,20 @@ class RandomNodes(FeatureMap):
         weights, offset = nodes.fold(coef)
         return RowScorer([(None, weights)], float(offset))
 
-    def _terms(self, coef: Vector) -> Terms:
-        weights = np.zeros(self.n_features_in_)
-        constants, hidden = [], []
+    def _formula(self, x: Sum, coef: Vector) -> Sum:
+        made = x.times(np.zeros((self.n_features_in_, 1)))
         for begin, end, kind in self._segments:
             matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
+            own = coef[begin:end, None]
             if not isinstance(kind, str):
                 raise ValueError("activation is a Python callable, which cannot be exported")
             if kind == "linear":
-                weights = weights + matrix @ coef[begin:end]
-                constants.append(float(bias @ coef[begin:end]))
+                made = made.plus(x.times(matrix @ own, bias @ own))
+            elif kind == "gaussian":
+                made = made.plus(x.over((Radial(x, matrix.T, bias), own)))
             else:
-                hidden.append(Hidden(kind, matrix, bias, coef[begin:end]))
-        return Terms(weights, tuple(constants), tuple(hidden))
+                made = made.plus(x.over((Apply(x.times(matrix, bias), kind), own)))
+        return made
 
     def _linear_parts(self, dtype: DTypeLike) -> Any:
         """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""

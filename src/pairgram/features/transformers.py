@@ -19,37 +19,34 @@ from sklearn.base import BaseEstimator
 from pairgram._support.checks import Vector
 from pairgram.features.encoders import encoded, is_gap, one_hot_codes, ordinal_codes, target_codes
 from pairgram.features.formulas import (
-    Affine,
+    AnyColumn,
     Column,
-    Curve,
-    Lookup,
     Product,
-    Steps,
     Value,
-    clipped,
     constant,
+    through,
 )
 
-Formulas = Callable[[Any, list[Column], str], list[Column]]
+Formulas = Callable[[Any, list[AnyColumn], str], list[AnyColumn]]
 # What a scaler makes of a column x is ``(x − centre) / scale · factor + offset``, with these parts.
 Parts = tuple[Vector, Vector, Vector, Vector]
 
 
 def _scaler(
-    parts: Callable[[Any], Parts], step: BaseEstimator, columns: list[Column], place: str
-) -> list[Column]:
+    parts: Callable[[Any], Parts], step: BaseEstimator, columns: list[AnyColumn], place: str
+) -> list[AnyColumn]:
     """Scale each column; `parts` returns those of a fitted scaler."""
-    changed: list[Column] = []
+    changed: list[AnyColumn] = []
     for column, own in zip(columns, zip(*parts(step), strict=True), strict=True):
         centre, scale, factor, offset = map(float, own)
-        if isinstance(column, (Lookup, Steps)):  # whose values may be categories in their turn
+        if column.kind in ("lookup", "steps"):  # whose values may be categories in their turn
             made = column.mapped(partial(_scaled, centre, scale, factor, offset), place)
         else:
             made = column.scaled(factor / scale, offset - centre * factor / scale)
         changed.append(made)
     if getattr(step, "clip", False):
         low, high = getattr(step, "feature_range", (-1.0, 1.0))
-        changed = [clipped(column, low, high) for column in changed]
+        changed = [through(column, (low, high), (low, high)) for column in changed]
     return changed
 
 
@@ -65,7 +62,7 @@ def _over_scale(step: BaseEstimator, centre: Vector | bool, scale: Vector | bool
     return found, ones if isinstance(scale, bool) else scale, ones, zeros
 
 
-def _imputer(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def _imputer(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
     """Fill missing values, and tell where they were if the imputer does."""
     if not is_gap(step.missing_values):
         raise ValueError(
@@ -83,9 +80,9 @@ def _imputer(step: BaseEstimator, columns: list[Column], place: str) -> list[Col
     return made + [columns[k].gap() for k in told]
 
 
-def _bins(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def _bins(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
     """Return the numbers of the bins of numbers, or a column for each bin."""
-    made: list[Column] = []
+    made: list[AnyColumn] = []
     for column, edges in zip(columns, step.bin_edges_, strict=True):
         inner = np.asarray(edges[1:-1], np.float64)
         if step.dtype is not None and np.dtype(step.dtype) == np.float32:
@@ -107,7 +104,7 @@ def _least_in_float32(edges: Vector) -> Vector:
     return np.where(middle.astype(np.float32) >= above, middle, np.nextafter(middle, np.inf))
 
 
-def _binned(column: Column, edges: Vector, values: Vector, place: str) -> Column:
+def _binned(column: AnyColumn, edges: Vector, values: Vector, place: str) -> AnyColumn:
     """Return the value of the bin of a column."""
 
     def of(value: Value) -> float:
@@ -115,9 +112,9 @@ def _binned(column: Column, edges: Vector, values: Vector, place: str) -> Column
             return math.nan
         return float(values[np.searchsorted(edges, float(value), side="right")])
 
-    if not (isinstance(column, Affine) and column.is_plain):
+    if not (isinstance(column, Column) and column.is_plain):
         return column.mapped(of, place)
-    return Steps(column.source, edges, values, missing=of(column.missing))
+    return Column(column.source, "steps", edges, values, of(column.missing))
 
 
 # The functions of NumPy that engines know: the curve, and what is added before.
@@ -128,7 +125,7 @@ FUNCTIONS: Mapping[str, tuple[str, float]] = {
 }
 
 
-def _function(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def _function(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
     """Apply a function of NumPy to every number."""
     if step.func is None:
         return columns
@@ -141,7 +138,7 @@ def _function(step: BaseEstimator, columns: list[Column], place: str) -> list[Co
     return [_curved(column, name, f"{place}: np.{name}") for column in columns]
 
 
-def _curved(column: Column, name: str, place: str) -> Column:
+def _curved(column: AnyColumn, name: str, place: str) -> AnyColumn:
     """Return a function of NumPy of a column."""
     curve, shift = FUNCTIONS[name]
 
@@ -149,16 +146,16 @@ def _curved(column: Column, name: str, place: str) -> Column:
         with np.errstate(all="ignore"):
             return float(getattr(np, name)(value))
 
-    if not isinstance(column, Affine):
+    if not isinstance(column, Column) or column.kind != "affine":
         return column.mapped(of, place)
-    return Curve(
-        column.source, curve, column.factor, column.offset + shift, missing=of(column.fill)
-    )
+    inner, moved = column.values.tolist()
+    at, plain = (curve, inner, moved + shift), np.array([1.0, 0.0])
+    return Column(column.source, "curve", at, plain, of(column.fill))
 
 
-def _powers(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def _powers(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
     """Return products of columns."""
-    made: list[Column] = []
+    made: list[AnyColumn] = []
     for powers in step.powers_:
         factors = [columns[k] for k in np.flatnonzero(powers) for _ in range(powers[k])]
         if len(factors) > 2:
@@ -172,17 +169,17 @@ def _powers(step: BaseEstimator, columns: list[Column], place: str) -> list[Colu
     return made
 
 
-def _chain(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def _chain(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
     """Apply transformers in turn."""
     for name, part in step.steps:
         columns = columns_after(part, columns, f"{place}, step {name!r}")
     return columns
 
 
-def _of_columns(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def _of_columns(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
     """Apply transformers to some columns each."""
     places = step._transformer_to_input_indices
-    made: list[Column] = []
+    made: list[AnyColumn] = []
     weights = step.transformer_weights or {}
     for name, part, _ in step.transformers_:
         if places[name] and not (isinstance(part, str) and part == "drop"):
@@ -219,7 +216,7 @@ FORMULAS: Mapping[str, dict[str, Formulas]] = {
 }
 
 
-def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def columns_after(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
     """Return the columns that a fitted transformer makes of columns, as formulas.
 
     Raises
@@ -246,7 +243,7 @@ def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> lis
 
 def columns_before(
     steps: list[tuple[str, Any]],
-) -> tuple[int, tuple[str, ...] | None, list[Column]]:
+) -> tuple[int, tuple[str, ...] | None, list[AnyColumn]]:
     """Return what a fitted pipeline takes, and the columns that its steps make for the last one.
 
     Parameters
@@ -258,7 +255,7 @@ def columns_before(
     n_features : int
     names : tuple of str, or None
         The names of the columns, if the pipeline was fitted to a frame.
-    columns : list of Column
+    columns : list of Column and Product
 
     Raises
     ------
@@ -268,7 +265,7 @@ def columns_before(
     first = next(step for _, step in steps if step is not None and not isinstance(step, str))
     names = getattr(first, "feature_names_in_", None)
     n_features = int(getattr(first, "n_features_in_", 0))
-    columns: list[Column] = [Affine(j) for j in range(n_features)]
+    columns: list[AnyColumn] = [Column(j) for j in range(n_features)]
     for name, step in steps[:-1]:
         columns = columns_after(step, columns, f"step {name!r}")
     return n_features, None if names is None else tuple(map(str, names)), columns
