@@ -292,7 +292,7 @@ class Graph:
 
     def _scaled(self, node: Sum, weights: Any) -> str | None:
         """Return columns that are one of the caller's columns each; None for others."""
-        columns = scipy.sparse.csc_array(weights)
+        columns = weights.tocsc()
         if (np.diff(columns.indptr) != 1).any() or not columns.data.all():
             return None
         sources = [self._numbers[node.atoms[k].source] for k in columns.indices.tolist()]

@@ -262,6 +262,7 @@ def _layers(tree: Sum, n_names: int) -> list[dict[str, Any]]:
     if not tree.terms:
         layers, matrix, _ = _atoms_as_layers(tree, n_names)
         return [*layers, _layer(matrix, np.zeros(1), "identity")]
+    node: Any
     ((node, weights),) = tree.terms
     layers, matrix, offset = _atoms_as_layers(node.x, n_names)
     hidden = _layer(matrix, offset, node.name)

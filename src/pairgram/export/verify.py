@@ -57,9 +57,9 @@ class Parity:
     spread : float
         The standard deviation of the model's scores, within queries if there are ids.
     bound : float
-        The largest error that float32 may cause: ``8 · 2⁻²⁴`` times the largest sum, over the rows,
-        of the absolute values of the terms of a score and of what enters them; plus 2⁻²³ times the
-        largest score, if the engine's scores are float32.
+        The largest error that float32 may cause, over the rows: twice what it changes in the
+        formula of the model, plus ``8 · 2⁻²⁴`` times the sum of the absolute values of the terms of a
+        score; plus 2⁻²³ times the largest score, if the engine's scores are float32.
     n_queries : int
         The number of queries.
     n_reordered : int
@@ -218,14 +218,15 @@ def _both(
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         own = np.asarray(model.predict(given) if own is None else own, np.float64)
-    return theirs, own, _bound(exported, form, rows), defaults, queries
+    with np.errstate(over="ignore", invalid="ignore"):
+        return theirs, own, _bound(exported, form, rows), defaults, queries
 
 
 def _bound(exported: Any, form: Form, rows: Vector) -> float:
     """Return what float32 may change: what it does in the formula, and the order of sums may."""
-    dtype, forms = np.float64, [form]
+    forms, dtype = [form], "float64"
     if not isinstance(exported, (SqlExpression, PythonFunction)):
-        dtype = np.float32
+        dtype = "float32"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
             forms.append(for_float32(form, ""))

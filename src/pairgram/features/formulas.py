@@ -62,7 +62,7 @@ class Atom(NamedTuple):
     high: Any = None
     name: str = ""
 
-    def of(self, x: AnyArray) -> AnyArray:
+    def of(self, x: Any) -> Any:
         """Return the values for values x that are not missing; `low` and `high` may be arrays."""
         match self.kind:
             case "value":
@@ -409,8 +409,10 @@ class Sum(Node):
                 kinds[group.source] = kinds.get(group.source, []) + own
             elif group.kind != "value":
                 atoms = [self.atoms[k] for k in own]
-                at = (np.array([getattr(atom, name) for atom in atoms]) for name in ("low", "high"))
-                numbers.append(Atom(group.kind, group.source, *at, group.name))
+                lows, highs = (
+                    np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True)
+                )
+                numbers.append(group._replace(low=lows, high=highs))
                 places += own
         for source, own in kinds.items():
             keys = [self.atoms[k].low for k in own if self.atoms[k].kind == "is"]
@@ -452,8 +454,8 @@ class Sum(Node):
             total += _product(H, weights)
         for source, keys, columns, table in tables:
             x = rows[source]
-            kind = object if x.dtype.kind == "O" else x.dtype.type
-            number = {kind(key) if kind is not object else key: k for k, key in enumerate(keys)}
+            kind: Any = _same if x.dtype.kind == "O" else x.dtype.type
+            number = {kind(key): k for k, key in enumerate(keys)}
             codes = np.array([number.get(value, len(keys)) for value in x.tolist()], np.intp)
             found = of(table).astype(dtype)[codes]
             (others,) = np.nonzero(codes == len(keys))
