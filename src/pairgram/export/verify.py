@@ -39,8 +39,6 @@ Vector = NDArray[Any]
 Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
 # Engines that count a missing value as 0, or as the default value that they are told.
 WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)
-# Sums of float32 numbers have errors of at most about this share of the sum of their sizes.
-FLOAT32_SHARE = 8 * 2.0**-24
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -58,8 +56,8 @@ class Parity:
         The standard deviation of the model's scores, within queries if there are ids.
     bound : float
         The largest error that float32 may cause, over the rows: twice what it changes in the
-        formula of the model, plus ``8 · 2⁻²⁴`` times the sum of the absolute values of the terms of a
-        score; plus 2⁻²³ times the largest score, if the engine's scores are float32.
+        formula of the model, plus ``max(8, √n) · 2⁻²⁴`` times the sum of the absolute values of the
+        n terms of a score; plus 2⁻²³ times the largest score, if the engine's scores are float32.
     n_queries : int
         The number of queries.
     n_reordered : int
@@ -230,16 +228,17 @@ def _bound(exported: Any, form: Form, rows: Vector) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
             forms.append(for_float32(form, ""))
-    found = 0.0
+    # Sums of float32 numbers have errors of about this share of the sum of their sizes.
+    share, found = max(8.0, len(form.tree.atoms) ** 0.5) * 2.0**-24, 0.0
     for k in range(0, len(rows), BLOCK):
         part = slice(k, k + BLOCK)
         given = form.rows(rows[part], dtype)
         exact, size = (form.tree.values(form.rows(rows[part]), of=of)[:, 0] for of in (_same, abs))
         moved = [one.tree.values(given, dtype)[:, 0] - exact for one in forms]
-        found = max(found, float((2 * np.abs(moved) + FLOAT32_SHARE * size).max()))
+        found = max(found, float((2 * np.abs(moved) + share * size).max()))
     if isinstance(exported, SolrModel):
         sizes = _sizes_in_solr(exported, _columns(exported, rows))
-        found += FLOAT32_SHARE * float(sizes.max())
+        found += share * float(sizes.max())
     return found
 
 
