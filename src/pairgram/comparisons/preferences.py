@@ -17,12 +17,14 @@ from pairgram._support.parameters import Loss
 from pairgram.comparisons.compared_rows import ComparedRows, compared
 from pairgram.comparisons.comparison_judge import BY_COMPARISON, BY_GROUP, BY_ITEM, ComparisonJudge
 from pairgram.comparisons.comparison_metrics import evaluate_comparisons
+from pairgram.comparisons.coordinates import coordinates_of
 from pairgram.comparisons.held_out_comparisons import HeldOutComparisons
 from pairgram.data.dataset import RankingData
 from pairgram.data.judgements import Judgements
 from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Pairs
 from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
 from pairgram.metrics.metric import Metric
+from pairgram.solvers.formulation import Coordinates
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
@@ -304,6 +306,10 @@ class Preferences(Judgements):
     def compared(self, data: RankingData, H: Matrix) -> ComparedRows:
         """Return the comparisons of rows with features H as a regression without an intercept."""
         return compared(data, H)
+
+    def coordinates(self, data: RankingData, *told: Any) -> Coordinates:
+        """Return the coordinates in which least squares of comparisons of rows is solved."""
+        return coordinates_of(data, *told)
 
     def judge(self, data: RankingData, *told: Any, **ways: Any) -> ComparisonJudge:
         """Return what holds comparisons of rows out; see `ComparisonJudge.make`."""

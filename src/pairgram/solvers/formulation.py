@@ -14,14 +14,13 @@ import scipy.linalg
 import scipy.sparse
 
 from pairgram._support import limits
-from pairgram._support.checks import Vector, first_not_finite, require_finite
-from pairgram._support.machine import single_threaded_blas
+from pairgram._support.checks import Vector, first_not_finite
 from pairgram._support.parameters import Form, check
 from pairgram._support.row_warnings import loses_narrow, warn_of_time
 from pairgram.data.dataset import RankingData, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import dense, is_compiled
+from pairgram.features.base import is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import Kernel, is_made, kernel_between, linear_kernel_map
 from pairgram.features.kernels import alternatives
@@ -44,7 +43,6 @@ from pairgram.solvers.ridge_path import (
     LARGEST_GRADED,
     ColumnSums,
     RidgePath,
-    smallest_eigenvalue,
 )
 from pairgram.solvers.systems import Systems
 
@@ -153,14 +151,10 @@ class Coordinates:
             )
         direct: Callable[[], Coordinates]
         if data.preferences is not None:
-            direct = partial(cls._of_comparisons, data, kernel, form, scale, work)
-            sparse = data.feature_map is None and scipy.sparse.issparse(data.X)
-            if form == "dual" or iterate is False or not sparse:
-                return direct()
-            return cls._by_steps(data, direct, scale, work, bool(iterate))
+            return data.preferences.coordinates(data, kernel, form, scale, work, iterate)
         if kernel:
             if not is_made(data.feature_map):
-                data = replace(data, X=_kernel_matrix(data), feature_map=None)
+                data = replace(data, X=kernel_matrix_of(data), feature_map=None)
             return cls(data, "dual", work=work)
         primal = cls(data, scale=True) if scale else cls.of_features(data, settings)
         primal = replace(primal, work=work)
@@ -171,84 +165,12 @@ class Coordinates:
             direct = partial(primal._dual, settings, exact)
         if form == "dual" or iterate is False or not can_iterate(data):
             return direct()
-        primal = primal._seen()
+        primal = primal.seen()
         form = "dual" if is_dual else "primal"
         most = most_products(primal.data, work, form, primal._seconds_in(form))
         if most == 0.0 and not iterate:
             return direct()
         return replace(primal, most_products=most or inf, instead=direct)
-
-    @classmethod
-    def _by_steps(
-        cls,
-        data: RankingData,
-        direct: Callable[[], Coordinates],
-        scale: bool,
-        work: Work,
-        iterate: bool,
-    ) -> Coordinates:
-        """Return sparse comparisons for conjugate gradients, or else direct solutions.
-
-        Their direct solutions take the features, or as many dimensions as there are items.
-        """
-        rows, n_items = data.preferences.compared(data, data.X), data.X.shape[0]
-        form = "dual" if n_items < data.n_features and not scale else "primal"
-        if not scipy.sparse.issparse(rows.stored):
-            return direct()
-        seen = cls(rows, scale=scale, work=work, compares=True)._seen()
-        seconds = dual_seconds(data, work) if form == "dual" else primal_seconds(rows, work)
-        most = most_products(seen.data, work, form, seconds, n_items)
-        if most == 0.0 and not iterate:
-            return direct()
-        told = None if form == "primal" else form
-        return replace(seen, most_products=most or inf, instead=direct, told=told)
-
-    @classmethod
-    def _of_comparisons(
-        cls, data: RankingData, kernel: bool, form: Form, scale: bool, work: Work
-    ) -> Coordinates:
-        """Return coordinates of the items, of which there may be far fewer than comparisons.
-
-        The dual form takes the features F of ``K = F Fᵀ``, which are those of a kernel, or as many
-        as there are items. A model w of them has the dual coefficients ``U S⁻¹ w`` for the
-        eigenvectors U and the roots S of the eigenvalues of K. Eigenvalues that are rounding error
-        are left out.
-        """
-        fewer = data.X.shape[0] < data.n_features
-        if not kernel and (scale or form == "primal" or not (fewer or form == "dual")):
-            rows, feature_map = (
-                data.preferences.compared(data, data.features()),
-                parts_of(data.feature_map)[1],
-            )
-            return cls(rows, scale=scale, work=work, compares=feature_map is None)
-        n_items = data.X.shape[0]
-        require_memory(n_items, True, data.feature_map if kernel else None, np.float64, basis=True)
-        H: Any = None
-        if kernel:
-            K = _kernel_matrix(data)
-        else:
-            H = dense(data.features()).astype(np.float64)
-            H -= H.mean(axis=0)  # which changes no difference
-            with single_threaded_blas:
-                K = H @ H.T
-        require_finite(K, "X")
-        with single_threaded_blas:
-            values, vectors = scipy.linalg.eigh(np.asarray(K, np.float64), check_finite=False)
-        if -values.min() > np.sqrt(np.finfo(K.dtype).eps) * values.max():
-            raise ValueError(
-                "the kernel matrix must be positive semidefinite, but it has the eigenvalues "
-                f"{values.min():.3g} and {values.max():.3g}; set negative ones to 0"
-            )
-        kept = values > smallest_eigenvalue(n_items, values.max(initial=0.0))
-        roots, vectors = np.sqrt(values[kept]), vectors[:, kept]
-        features = replace(data, feature_map=None)
-
-        def coefs(solved: Vector) -> Vector:
-            dual = (solved / roots) @ vectors.T
-            return dual if H is None else dual @ H
-
-        rows = data.preferences.compared(features, np.ascontiguousarray(vectors * roots))
-        return cls(rows, coefs=coefs, work=work, told="dual")
 
     @classmethod
     def of_features(cls, data: RankingData, settings: Sequence[Pairs]) -> Coordinates:
@@ -312,7 +234,7 @@ class Coordinates:
         """Return the form with the smaller system: "dual" if there are fewer rows than features."""
         return "dual" if len(self.data.y) < self.data.n_features else "primal"
 
-    def _seen(self) -> Coordinates:
+    def seen(self) -> Coordinates:
         """Return coordinates without the columns of sparse rows that have no entry, if most are."""
         X, n_features = self.data.stored, self.data.n_features
         if n_features <= limits.now.seen_columns or not scipy.sparse.issparse(X):
@@ -488,7 +410,7 @@ def _squares(H: Any) -> Vector:
     return np.einsum("ij,ij->j", H, H, dtype=np.float64)
 
 
-def _kernel_matrix(data: RankingData) -> Any:
+def kernel_matrix_of(data: RankingData) -> Any:
     """Return the kernel matrix of rows with a fitted `Kernel`, or the one that was given."""
     rows = data.feature_map.support_rows_
     return data.X if rows is None else kernel_between(data.feature_map, rows)
