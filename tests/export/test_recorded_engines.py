@@ -5,6 +5,7 @@ of Python answer here.
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.engines.__main__ import ENGINES, exported_to, held
 from tests.engines.cases import groups
 
 from axes import every
+from parts.definitions import atoms_of
 from parts.export import (
     RanklibModel,
     SolrModel,
@@ -50,6 +52,15 @@ def test_an_engine_computes_what_is_assumed(path):
             raise
 
 
+# Text of Vespa's, or a test for a missing value.
+IF = re.compile(r"""("(?:[^"\\]|\\.)*")|if\((?:isNan\(x\[(\d+)\]\)|x\[(\d+)\] == "")""")
+
+
+def in_words_of_python(found):
+    text, number, of_text = found.groups()
+    return text or f"where(gap[{number or of_text}]"
+
+
 def as_assumed(head, line, engine):
     kind, is_shop = engine.removesuffix("_shop"), engine.endswith("_shop")
     X = np.array(head["rows"], object)
@@ -64,10 +75,11 @@ def as_assumed(head, line, engine):
         X = np.where(np.isnan(X), line["fills"], X)
     make, tolerance = KINDS[kind]
     exported = make(line["exported"]).named(tuple(line["names"]), tuple(line["texts"]))
-    if line["definitions"]:
-        exported.definitions = line["definitions"]
+    exported.atoms = atoms_of(line["names"], line["definitions"])
+    if kind == "ranklib":
+        exported.atoms = {str(k): atom for k, atom in enumerate(exported.atoms.values(), 1)}
     if line["template"]:
-        exported.template = line["template"]
+        exported.template = IF.sub(in_words_of_python, line["template"])
     assumed = _scores(exported, X)
     found = np.array(line["scores"])
     if kind == "postgresql" and not is_shop and line["fills"] is None:  # NULL has no score

@@ -7,8 +7,10 @@ from pairgram.export.form import (
     VespaProfile,
 )
 from pairgram.export.verify import _is_reordered, _scores
+from pairgram.features.formulas import Atom
 
 __all__ = [
+    "Atom",
     "RanklibModel",
     "SolrModel",
     "SqlExpression",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,9 +20,9 @@ from pairgram.features.base import formula_of
 from pairgram.features.formulas import (
     AnyColumn,
     Apply,
+    Atom,
     Product,
     Radial,
-    Rows,
     Sum,
     Times,
     leaves,
@@ -41,7 +42,7 @@ class _Named:
 
     feature_names: tuple[str, ...] = ()
     text_names: tuple[str, ...] = ()  # of the columns that are text
-    fields: Mapping[str, str] = MappingProxyType({})  # of an index, by the names of columns
+    atoms: Mapping[str, Atom] = MappingProxyType({})  # what features are, by their names
 
     def named(self, names: tuple[str, ...], texts: tuple[str, ...] = ()) -> Self:
         """Return the model with its names set."""
@@ -79,7 +80,7 @@ class VespaProfile(_Named, str):
     """A rank profile of a Vespa schema."""
 
     onnx: Any = None  # the OnnxModel that it reads, if it reads one
-    template: str = ""  # the expression, with x[j] in the place of the name of column j
+    template: str = ""  # the expression, with x[j], gap[j] and where in the words of Python
 
 
 class RanklibModel(_Named, str):
@@ -100,7 +101,24 @@ class OnnxModel(_Named, bytes):
     """The bytes of an ONNX file."""
 
 
+# Text of an expression, the function that Vespa calls if, the place of a column, and of its gap.
+WORD = re.compile(r"""("(?:[^"\\]|\\.)*")|where\(|(x|gap)\[([0-9]+)\]""")
 Vector = NDArray[np.float64]
+
+
+def in_vespa(template: str, names: Sequence[str], texts: Sequence[str]) -> str:
+    """Return an expression of `VespaProfile.template` in Vespa's words."""
+
+    def word(found: re.Match[str]) -> str:
+        text, kind, place = found.groups()
+        if place is None:
+            return text or "if("
+        name = names[int(place)]
+        if kind == "x":
+            return name
+        return f'{name} == ""' if name in texts else f"isNan({name})"
+
+    return WORD.sub(word, template)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,18 +180,6 @@ class Form:
             if leaf.kind == "lookup" and any(isinstance(key, str) for key in leaf.at)
         }
         return tuple(self.names[source] for source in sorted(found))
-
-    def rows(self, X: NDArray[Any], dtype: DTypeLike = np.float64) -> Rows:
-        """Return the caller's columns as numbers, or of objects if they are text, without gaps."""
-        texts = {self.names.index(name) for name in self.texts}
-        rows = [
-            column.astype(object) if j in texts else column.astype(np.float64).astype(dtype)
-            for j, column in enumerate(np.asarray(X).T)
-        ]
-        if self.missing is None:
-            return rows
-        filled = zip(rows, self.missing.astype(dtype), strict=True)
-        return [np.where(np.isnan(x), fill, x) for x, fill in filled]
 
 
 def form_of(

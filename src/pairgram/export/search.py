@@ -21,12 +21,13 @@ from pairgram.export.form import (
     VespaProfile,
     for_float32,
     form_of,
+    in_vespa,
     require_gaps_apart,
 )
 from pairgram.export.onnx import to_onnx
 from pairgram.export.stores import PLUGIN, SOLR, of_features
 from pairgram.export.text import Dialect, expression, tests_added
-from pairgram.features.formulas import Sum, leaves
+from pairgram.features.formulas import Atom, Sum, leaves
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -131,7 +132,8 @@ def to_solr(
     form = form_of(model, features, _require_layers)
     _warn_missing(form, "Solr")
     columns, texts = form.names, form.texts
-    names, tree, places, definitions = of_features(for_float32(form, "Solr"), SOLR, fields)
+    made, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
+    names, places = made.names, made.places
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in names]
     if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
@@ -169,8 +171,8 @@ def to_solr(
         )
     exported = SolrModel(body).named(columns, texts)
     own = {} if store is None else {"store": store}
-    exported.definitions = [{**own, **one} for one in definitions]
-    exported.fields = dict(fields or {})
+    exported.definitions = [{**own, **one} for one in made.definitions]
+    exported.atoms = made.atoms
     return exported
 
 
@@ -421,7 +423,8 @@ def to_ltr_plugin(
     form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", True))
     _warn_missing(form, "the plugin")
     columns, texts = form.names, form.texts
-    names, tree, places, definitions = of_features(form, PLUGIN, fields)
+    made, tree = of_features(form, PLUGIN, fields)
+    names, places = made.names, made.places
     _check_normalizers(normalizers)
     weights, norms = _linear(form, tree, len(names), places, normalizers)
     own = dict(zip(names, weights.tolist(), strict=True))
@@ -456,7 +459,7 @@ def to_ltr_plugin(
         definition["feature_normalizers"] = found
     body = {"model": {"name": name, "model": definition}}
     exported = LtrPluginModel(body).named(columns, texts)
-    exported.definitions, exported.fields = definitions, dict(fields or {})
+    exported.definitions, exported.atoms = made.definitions, made.atoms
     return exported
 
 
@@ -508,7 +511,9 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
     _warn_missing(form, "RankLib")
     weights = _by_column(form.tree, len(form.names))
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
-    return RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)
+    exported = RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)
+    exported.atoms = {str(k + 1): Atom("value", k) for k in range(len(form.names))}
+    return exported
 
 
 def to_vespa(
@@ -624,10 +629,10 @@ def to_vespa(
     else:
         require_gaps_apart(form, "Vespa")
         for_float32(form, "Vespa")  # warns; its knots are not taken, as attributes may be double
-        template, rank = (
-            expression(form, names, _VESPA, _gaps(form, names))
-            for names in ([f"x[{number}]" for number in range(len(form.names))], [*form.names])
-        )
+        places = range(len(form.names))
+        gaps = [f"gap[{place}]" for place in places]
+        template = expression(form, [f"x[{place}]" for place in places], _VESPA, gaps)
+        rank = in_vespa(template, form.names, form.texts)
         lines = []
     _warn_missing(form, "Vespa", rank)
     text = "\n".join(
@@ -668,7 +673,7 @@ _VESPA = Dialect(
     has_low_edges=True,  # attributes are often float
     least="min",
     greatest="max",
-    choose="if({gap}, {other}, {known})",
+    choose="where({gap}, {other}, {known})",
     nan="(0.0 / 0.0)",
     at_least="({0} >= {1})",
     lookup=tests_added(_either),
@@ -676,12 +681,6 @@ _VESPA = Dialect(
     curves={"log": "log{0}", "sqrt": "sqrt{0}"},
     is_strict=False,
 )
-
-
-def _gaps(form: Form, names: Sequence[str]) -> list[str]:
-    """Return the test for a missing value of every column: an attribute of text is empty then."""
-    texts = {form.names.index(name) for name in form.texts}
-    return [f'{name} == ""' if j in texts else f"isNan({name})" for j, name in enumerate(names)]
 
 
 def _require_numbers(form: Form) -> None:

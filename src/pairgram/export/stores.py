@@ -116,8 +116,19 @@ PLUGIN = Store(
 )
 
 
-class _Features:
-    """The features of a form: those of the caller, and those that are computed of fields."""
+class Features:
+    """The features of a form: those of the caller, and those that are computed of fields.
+
+    Attributes
+    ----------
+    names : list of str
+    places : dict of int to int
+        The numbers of the features that are columns, by the numbers of the columns.
+    atoms : dict of str to Atom
+        What the features are, by their names.
+    definitions : list of dict
+        Those of the features that the engine computes of fields.
+    """
 
     def __init__(self, form: Form, store: Store, fields: Mapping[str, str] | None) -> None:
         self._form, self._store = form, store
@@ -128,7 +139,8 @@ class _Features:
         self.names: list[str] = []
         self.definitions: list[Definition] = []
         self.places: dict[int, int] = {}
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self.atoms: dict[str, Atom] = {}
+        self._numbers: dict[Atom, int] = {}
 
     def _field(self, source: int) -> str:
         name = self._form.names[source]
@@ -146,26 +158,26 @@ class _Features:
             self.places[source] = len(self.names)
             name = self._form.names[source]
             self.names.append(name)
+            self.atoms[name] = Atom("value", source)
             if name in self._fields:
                 definition = self._store.value(self._field(source))
                 self.definitions.append({"name": name, **definition})
         return self.places[source]
 
-    def _made(self, source: int, word: str, make: Callable[..., Definition], *given: Any) -> int:
+    def _made(self, atom: Atom, word: str, definition: Callable[[str], Definition]) -> int:
         """Return the number of a feature of a field, which is added if it is new."""
-        key = (source, word, *given)
-        if key not in self._numbers:
-            name = "_".join([self._form.names[source], word, *map(str, given)])
+        if atom not in self._numbers:
+            name = "_".join([self._form.names[atom.source], word])
             name = re.sub(r"[^\w.-]+", "_", name)
             taken, number = {*self._form.names, *self.names}, 2
             unique = name
             while unique in taken:
                 unique, number = f"{name}_{number}", number + 1
-            self._numbers[key] = len(self.names)
+            self._numbers[atom] = len(self.names)
             self.names.append(unique)
-            definition = make(self._field(source), *given)
-            self.definitions.append({"name": unique, **definition})
-        return self._numbers[key]
+            self.atoms[unique] = atom
+            self.definitions.append({"name": unique, **definition(self._field(atom.source))})
+        return self._numbers[atom]
 
     def of(self, atom: Atom) -> Atom:
         """Return an atom as one of features."""
@@ -181,39 +193,27 @@ class _Features:
                     f"{store.engine}, whose queries have no scores below 0: take np.log1p or "
                     "np.sqrt of numbers from 0 on, before any scaler"
                 )
-            number = self._made(source, function, lambda field: store.curve(field, function))
+            number = self._made(atom, function, lambda field: store.curve(field, function))
         elif atom.kind == "gap":
-            number = self._made(source, "is_missing", store.gap)
+            number = self._made(atom, "is_missing", store.gap)
         elif atom.kind == "step":
-            number = self._made(source, "from", store.at_least, key)
+            number = self._made(atom, f"from_{key}", lambda field: store.at_least(field, key))
         else:
             if isinstance(key, str) and store.macro in key:
                 raise ValueError(
                     f"column {name!r} has the category {key!r}, in which "
                     f"{store.engine} takes {store.macro!r} for the beginning of a parameter"
                 )
-            number = self._made(source, "is", store.equal, key)
+            number = self._made(atom, f"is_{key}", lambda field: store.equal(field, key))
         return Atom("value", number)
 
 
-def of_features(
-    form: Form, store: Store, fields: Mapping[str, str] | None
-) -> tuple[tuple[str, ...], Sum, dict[int, int], list[Definition]]:
-    """Return the formula of a form as one of features.
+def of_features(form: Form, store: Store, fields: Mapping[str, str] | None) -> tuple[Features, Sum]:
+    """Return the formula of a form as one of features, and these.
 
     Every feature counts 0 where a document has no value, and the atoms are values and ramps.
-
-    Returns
-    -------
-    names : tuple of str
-        Those of the features.
-    tree : Sum
-    places : dict of int to int
-        The numbers of the features that are columns, by the numbers of the columns.
-    definitions : list of dict
-        Those of the features that the engine computes of fields.
     """
-    features, tree = _Features(form, store, fields), form.tree
+    features, tree = Features(form, store, fields), form.tree
     atoms = {atom: k for k, atom in enumerate(tree.atoms)}
     if (
         atoms
@@ -244,4 +244,4 @@ def of_features(
         terms = tuple((changed(below), matrix) for below, matrix in node.terms)
         return replace(node, atoms=tuple(made), weights=change @ node.weights, terms=terms)
 
-    return tuple(features.names), changed(tree), features.places, features.definitions
+    return features, changed(tree)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from pairgram._support.arrays import with_entries
+from pairgram._support.arrays import column_names, with_entries
 from pairgram.data.queries import Queries
 from pairgram.export.form import (
     Form,
@@ -28,8 +29,9 @@ from pairgram.export.form import (
     VespaProfile,
     for_float32,
     form_of,
+    in_vespa,
 )
-from pairgram.features.formulas import _same, is_missing
+from pairgram.features.formulas import Atom, _same, is_missing
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -163,101 +165,36 @@ def verify(
             f"{type(exported).__name__}"
         )
     given: Any = X
-    if not hasattr(given, "for_model"):
-        return _parity(*_both(exported, model, X, qid))
-    if qid is not None:
-        raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
-    table, scorer = given.for_model(model)
-    takes_frames = not hasattr(scorer, "coef_")  # a pipeline, or a search
-    if not takes_frames:
-        model = scorer
-    if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
-        table = table.filling(np.full(table.n_features, np.nan))
-    rows, own = table.rows(), None
-    given = rows.X
-    if takes_frames:
-        given = _frame(rows.X, table.feature_names)
-        # Missing text is one category to engines. An encoder tells None from NaN.
-        gaps = given[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
-        own = np.empty(len(gaps))
-        given = given.reindex(columns=model.feature_names_in_)
-        for part, score, own_rows in (
-            (gaps, scorer.predict, rows.X),
-            (~gaps, model.predict, given),
-        ):
-            if part.any():
-                own[part] = score(own_rows[part])
-    return _parity(*_both(exported, model, given, rows.query, own))
-
-
-def _both(
-    exported: Any,
-    model: BaseEstimator,
-    X: ArrayLike,
-    qid: ArrayLike | None = None,
-    own: Vector | None = None,
-) -> tuple[Vector, Vector, float, dict[str, float], Queries]:
-    """Return both scores, the bound of float32, the defaults that an engine needs, the lists.
-
-    The scores of the model are computed if they are not given, as `own`.
-    """
+    own: Any = None
+    if hasattr(given, "for_model"):
+        if qid is not None:
+            raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
+        model, given, qid, own = _of_table(model, given)
     form = form_of(model, list(exported.feature_names))
-    rows, given = _rows(exported, model, X, {atom.source for atom in form.tree.atoms})
+    rows, given = _rows(exported, model, given, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
     if form.missing is not None and isinstance(exported, WITHOUT_GAPS):
         gaps = np.isnan(rows)
-        had = np.any(gaps, axis=0).tolist()
-        filled = zip(form.names, form.missing.tolist(), had, strict=True)
+        filled = zip(form.names, form.missing.tolist(), gaps.any(axis=0).tolist(), strict=True)
         defaults = {name: value for name, value, has_gaps in filled if has_gaps and value}
         rows = np.where(gaps, form.missing, rows)
-    with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and _parity says what came
-        theirs = np.asarray(_scores(exported, rows))
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         own = np.asarray(model.predict(given) if own is None else own, np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return theirs, own, _bound(exported, form, rows), defaults, queries
-
-
-def _bound(exported: Any, form: Form, rows: Vector) -> float:
-    """Return what float32 may change: what it does in the formula, and the order of sums may."""
-    forms, dtype = [form], "float64"
-    if not isinstance(exported, (SqlExpression, PythonFunction)):
-        dtype = "float32"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
-            forms.append(for_float32(form, ""))
-    # Sums of float32 numbers have errors of about this share of the sum of their sizes.
-    share, found = max(8.0, len(form.tree.atoms) ** 0.5) * 2.0**-24, 0.0
-    for k in range(0, len(rows), BLOCK):
-        part = slice(k, k + BLOCK)
-        given = form.rows(rows[part], dtype)
-        exact, size = (form.tree.values(form.rows(rows[part]), of=of)[:, 0] for of in (_same, abs))
-        moved = [one.tree.values(given, dtype)[:, 0] - exact for one in forms]
-        found = max(found, float((2 * np.abs(moved) + share * size).max()))
-    if isinstance(exported, SolrModel):
-        sizes = _sizes_in_solr(exported, _columns(exported, rows))
-        found += share * float(sizes.max())
-    return found
-
-
-def _parity(
-    theirs: Vector, own: Vector, bound: float, defaults: dict[str, float], queries: Queries
-) -> Parity:
-    """Compare the scores of all rows."""
-    finite = np.isfinite(theirs)
-    if theirs.dtype == np.float32:  # scores that are near each other are rounded, too
-        largest = np.abs(theirs[finite]).max(initial=np.float32(0))
+    with np.errstate(over="ignore", invalid="ignore"):  # engines go on, and it is seen what came
+        scores, bound = np.asarray(_scores(exported, rows)), _bound(exported, form, rows)
+    finite = np.isfinite(scores)
+    if scores.dtype == np.float32:  # scores that are near each other are rounded, too
+        largest = np.abs(scores[finite]).max(initial=np.float32(0))
         bound += float(largest * np.finfo(np.float32).eps)
-    theirs = theirs.astype(np.float64)
+    theirs = scores.astype(np.float64)
     difference = theirs - own
     centre = np.median(difference[finite]) if finite.any() else 0.0
     error = float(np.abs(difference - centre).max()) if finite.all() else float("inf")
-    n_queries, n_reordered, n_close = queries.n_queries, 0, 0
-    order = np.arange(queries.n_rows)
-    squares = 0.0
-    for query in range(n_queries):
+    n_reordered = n_close = 0
+    order, squares = np.arange(queries.n_rows), 0.0
+    for query in range(queries.n_queries):
         members = order[queries.rows(query)]
         squares += float(((own[members] - own[members].mean()) ** 2).sum())
         place = members[np.argsort(-own[members], kind="stable")]
@@ -266,67 +203,99 @@ def _parity(
         elif (np.diff(theirs[place]) > 0).any() or _is_reordered(own[place], theirs[place], 0.0):
             n_close += 1
     spread, lowest = (squares / len(own)) ** 0.5, float(theirs.min())
-    return Parity(error, spread, bound, n_queries, n_reordered, n_close, lowest, defaults)
+    return Parity(error, spread, bound, queries.n_queries, n_reordered, n_close, lowest, defaults)
 
 
-def _rows(exported: Any, model: BaseEstimator, X: Any, read: set[int]) -> tuple[Vector, Any]:
-    """Return (rows in the order of the exported names, rows for the model's `predict`)."""
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    X = with_entries(X)
-    names = list(exported.feature_names)
-    fitted = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    given = X
-    listed = getattr(X, "column_names", None)  # of pyarrow, whose `columns` are no names
-    listed = [*(getattr(X, "columns", ()) if listed is None else listed)]
-    for wanted in (names, fitted):
-        if wanted and set(wanted) <= set(listed):
-            X = X.select(wanted) if hasattr(X, "select") else X[wanted]
-            break
-    texts = {names.index(name) for name in exported.text_names}
-    rows = _values(X, texts, read)
-    if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
-        raise ValueError(
-            f"X must have rows of the {len(names)} columns of the exported model, got shape "
-            f"{rows.shape}"
-        )
-    if not fitted or not listed:
-        return rows, _frame(rows, fitted) if hasattr(model, "steps") and fitted else rows
-    if set(fitted) <= set(listed):
-        given = given.select(fitted) if hasattr(given, "select") else given[fitted]
-    return rows, given
+def _of_table(model: Any, given: Any) -> tuple[Any, Any, Any, Any]:
+    """Return a model, the rows of a table that it takes, their query ids, and scores if known."""
+    table, scorer = given.for_model(model)
+    takes_frames = not hasattr(scorer, "coef_")  # a pipeline, or a search
+    if not takes_frames:
+        model = scorer
+    if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
+        table = table.filling(np.full(table.n_features, np.nan))
+    rows = table.rows()
+    if not takes_frames:
+        return model, rows.X, rows.query, None
+    frame = _frame(rows.X, table.feature_names)
+    # Missing text is one category to engines. An encoder tells None from NaN.
+    gaps = frame[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
+    frame, own = frame.reindex(columns=model.feature_names_in_), np.empty(len(gaps))
+    if gaps.any():
+        own[gaps] = scorer.predict(rows.X[gaps])
+    if not gaps.all():
+        own[~gaps] = model.predict(frame[~gaps])
+    return model, frame, rows.query, own
 
 
-def _values(X: Any, texts: set[int], read: set[int]) -> Vector:
-    """Return rows as float64, or as objects if some columns are text.
+def _bound(exported: Any, form: Form, rows: Vector) -> float:
+    """Return what float32 may change: what it does in the formula, and the order of sums may."""
+    forms, dtype = [form], _dtype(exported)
+    if dtype == np.float32:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
+            forms.append(for_float32(form, ""))
+    if form.missing is not None:
+        rows = np.where(np.isnan(rows), form.missing, rows)
+    # Sums of float32 numbers have errors of about this share of the sum of their sizes.
+    share, found = max(8.0, len(form.tree.atoms) ** 0.5) * 2.0**-24, 0.0
+    for k in range(0, len(rows), BLOCK):
+        given, wide = (_columns(exported, rows[k : k + BLOCK], one) for one in (dtype, np.float64))
+        exact, size = (form.tree.values(wide, of=of)[:, 0] for of in (_same, abs))
+        moved = [one.tree.values(given, dtype)[:, 0] - exact for one in forms]
+        found = max(found, float((2 * np.abs(moved) + share * size).max()))
+    layers = exported["params"].get("layers", ()) if isinstance(exported, SolrModel) else ()
+    if len(layers) > 3:  # the first three bend columns, and the others add the bends
+        features = np.column_stack([x for x, _ in _weighed(exported, _columns(exported, rows))])
+        *_, sizes = _after_layers(layers[:3], features)
+        for layer in layers[3:]:
+            sizes = np.abs(sizes) @ np.abs(layer["matrix"]).T
+        found += share * float(sizes.max())
+    return found
 
-    A column of a frame that the model does not read may be anything, and becomes 0.
+
+def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, Any]:
+    """Return (rows in the order of the exported names, rows for the model's `predict`).
+
+    Rows are float64, or objects if some columns are text. A column of a frame that is not read may
+    be anything, and becomes 0.
 
     Raises
     ------
     ValueError
         If a column of a frame is text, and should be numbers. The message names it.
     """
-    names = getattr(X, "column_names", getattr(X, "columns", None))
-    if names is None:
-        return np.asarray(X, object if texts else np.float64)
-    columns = X.columns if hasattr(X, "column_names") else None  # of pyarrow
-    found = []
-    for j, name in enumerate(names):
-        column = X.iloc[:, j] if hasattr(X, "iloc") else X[name] if columns is None else columns[j]
-        try:
-            found.append(np.asarray(column, object if j in texts else np.float64))
-        except (TypeError, ValueError) as error:
-            if j not in read:
-                found.append(np.zeros(len(column)))
-                continue
-            raise ValueError(f"column {name!r} of X must be real numbers: {error}") from None
-    if not found:
-        return np.empty((len(X), 0))
-    rows = np.empty((len(found[0]), len(found)), object if texts else np.float64)
-    for j, column in enumerate(found):
-        rows[:, j] = column
-    return rows
+    given: Any = with_entries(X.toarray() if hasattr(X, "toarray") else X)
+    names, listed = list(exported.feature_names), column_names(given)
+    fitted = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    texts = {names.index(name) for name in exported.text_names}
+    kind = object if texts else np.float64
+    if listed is None:
+        rows = np.asarray(given, kind)
+    else:
+        wanted = (one for one in (names, fitted) if one and {*one} <= {*listed})
+        columns = []
+        for j, name in enumerate(next(wanted, listed)):
+            try:
+                columns.append(np.asarray(given[name], object if j in texts else np.float64))
+            except (TypeError, ValueError) as error:
+                if j in read:
+                    message = f"column {name!r} of X must be real numbers: {error}"
+                    raise ValueError(message) from None
+                columns.append(np.zeros(len(given)))
+        rows = np.empty((len(given), len(columns)), kind)
+        for j, column in enumerate(columns):
+            rows[:, j] = column
+    if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
+        raise ValueError(
+            f"X must have rows of the {len(names)} columns of the exported model, got shape "
+            f"{rows.shape}"
+        )
+    if not fitted or listed is None:
+        return rows, _frame(rows, fitted) if hasattr(model, "steps") and fitted else rows
+    if {*fitted} <= {*listed}:
+        given = given.select(fitted) if hasattr(given, "select") else given[fitted]
+    return rows, given
 
 
 def _frame(rows: Vector, names: list[str]) -> Any:
@@ -348,25 +317,25 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
 
 def _scores(exported: Any, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
-    score, _ = _engine(exported)
+    score = next(score for kind, score in ENGINES.items() if isinstance(exported, kind))
     return score(exported, _columns(exported, X))
 
 
-def _engine(exported: Any) -> tuple[Callable[[Any, Columns], Vector], type]:
-    return next(engine for kind, engine in ENGINES.items() if isinstance(exported, kind))
+def _dtype(exported: Any) -> Any:
+    """Return the type as which an engine reads columns of numbers."""
+    return np.float64 if isinstance(exported, (SqlExpression, PythonFunction)) else np.float32
 
 
-def _columns(exported: Any, X: Vector) -> Columns:
-    """Return the columns of rows as an engine reads them."""
-    _, dtype = _engine(exported)
+def _columns(exported: Any, X: Vector, dtype: Any = None) -> Columns:
+    """Return the columns of rows as an engine reads them, or as numbers of another type."""
     columns = []
     for name, column in zip(exported.feature_names, X.T, strict=True):
         if name in exported.text_names:
             column = column.astype(object)
             column[is_missing(column)] = None
-            columns.append(column)
         else:
-            columns.append(column.astype(np.float64).astype(dtype))
+            column = column.astype(np.float64).astype(dtype or _dtype(exported))
+        columns.append(column)
     return columns
 
 
@@ -384,164 +353,75 @@ def _of_python(text: str, columns: Columns) -> Vector:
     return np.array([function(row) for row in rows])
 
 
-def _added(terms: Any) -> Vector:
-    """Add float32 terms one after the other, as the loops of engines do."""
-    total = np.float32(0.0)
-    for term in terms:
-        total = total + term
-    return np.asarray(total)
-
-
-def _features(exported: Any, columns: Columns) -> dict[str, Vector]:
-    """Return the features of a model: the caller's, and those that it computes of fields."""
-    names = exported.feature_names
-    found = {name: _filled(column) for name, column in zip(names, columns, strict=True)}
-    fields = {exported.fields.get(name, name): k for k, name in enumerate(names)}
-
-    def field(name: str) -> Vector:
-        return columns[fields[name]]
-
-    for definition in json.loads(json.dumps(exported.definitions)):  # as they are sent
-        of_engine = _in_plugin if "template" in definition else _in_solr
-        found[definition["name"]] = np.asarray(of_engine(definition, field), np.float32)
+def _feature(atom: Atom, columns: Columns) -> Vector:
+    """Return the values of a feature: 0 where the column has none, unless it tells that."""
+    x = columns[atom.source]
+    gaps = is_missing(x)
+    found = gaps.astype(np.float32)
+    if atom.kind != "gap":
+        found[~gaps], found[gaps] = atom.of(x[~gaps]), 0
     return found
 
 
-def _in_solr(definition: Mapping[str, Any], field: Callable[[str], Vector]) -> Vector:
-    """Return a feature of Solr, as far as `SOLR` of `stores` writes them."""
-    params = definition["params"]
-    if "field" in params:
-        return _filled(field(params["field"]))
-    if "q" in params:
-        name, of, rest = _matched(r"\{!func\}if\(exists\((.*?)\),(ln\(sum|sqrt)\((.*)", params["q"])
-        function = {"ln(sum": np.log1p, "sqrt": np.sqrt}[of]
-        assert rest == (f"{name},1)),0)" if of == "ln(sum" else f"{name}),0)")
-        return function(_filled(field(name)))
-    (query,) = params["fq"]
-    if query.startswith("{!term"):
-        name, text = _matched(r"\{!term f=([^}]*)\}(.*)", query)
-        return field(name) == text
-    if query.startswith("*:*"):
-        (name,) = _matched(r"\*:\* -(.*):\[\* TO \*\]", query)
-        return is_missing(field(name))
-    name, low, high = _matched(r"(.*):\[(.*) TO (.*)\]", query)
-    x = field(name)
-    return (x >= np.float32(low)) & ((high == "*") | (x <= np.float32(high.replace("*", "0"))))
+def _weighed(exported: Any, columns: Columns) -> Iterator[tuple[Vector, Any]]:
+    """Yield the values of features after normalizers, and their weights, as they are sent."""
+    norms: dict[str, Any] = {}
+    if isinstance(exported, RanklibModel):
+        weights = dict(entry.split(":") for entry in str(exported).splitlines()[-1].split())
+    elif isinstance(exported, SolrModel):
+        features = {one["name"]: one.get("norm", {}).get("params") for one in exported["features"]}
+        norms = {name: params for name, params in features.items() if params}
+        weights = dict.fromkeys(features, 0.0) | exported["params"].get("weights", {})
+    else:
+        model = exported["model"]["model"]
+        weights = json.loads(model["definition"])
+        given = model.get("feature_normalizers", {})
+        norms = {name: norm["standard"] for name, norm in given.items()}
+    for name, weight in weights.items():
+        # Another one is the feature of a shift.
+        x = np.ones(len(columns[0]), np.float32)
+        if name in exported.atoms:
+            x = _feature(exported.atoms[name], columns)
+        centre, scale = map(np.float32, norms.get(name, {"": 0, " ": 1}).values())
+        yield (x - centre) / scale, np.float32(weight)
 
 
-def _matched(pattern: str, text: str) -> tuple[str, ...]:
-    found = re.fullmatch(pattern, text, re.DOTALL)
-    if found is None:
-        raise ValueError(f"exported has a feature with {text!r}, which is unknown")
-    return found.groups()
-
-
-def _in_plugin(definition: Mapping[str, Any], field: Callable[[str], Vector]) -> Vector:
-    """Return a feature of the plugin, as far as `PLUGIN` of `stores` writes them."""
-    ((kind, query),) = definition["template"].items()
-    if kind == "function_score":
-        factor = query["field_value_factor"]
-        functions: dict[str, Callable[..., Any]] = {
-            "none": np.asarray,
-            "ln1p": np.log1p,
-            "sqrt": np.sqrt,
-        }
-        x = field(factor["field"])
-        x = np.where(is_missing(x), np.float32(factor["missing"]), x)
-        return functions[factor["modifier"]](x)
-    ((kind, found),) = query["filter"].items()
-    if kind == "bool":
-        return is_missing(field(found["must_not"]["exists"]["field"]))
-    ((name, value),) = found.items()
-    x = field(name)
-    if kind == "range":
-        return x >= np.float32(value["gte"])
-    return x == (value if isinstance(value, str) else np.float32(value))
-
-
-def _of_solr(body: SolrModel, columns: Columns) -> Vector:
-    features, params = _features_of_solr(body, columns), body["params"]
-    if "layers" in params:
-        *_, values = _after_layers(params["layers"], np.column_stack([*features.values()]))
+def _of_weights(exported: Any, columns: Columns) -> Vector:
+    """Return the sum of weighted features, or what a network of layers makes of features."""
+    found = [*_weighed(exported, columns)]
+    if isinstance(exported, SolrModel) and "layers" in exported["params"]:
+        features = np.column_stack([x for x, _ in found])
+        *_, values = _after_layers(exported["params"]["layers"], features)
         return values[:, 0]
-    weights = json.loads(json.dumps(params["weights"]))
-    return _added(x * np.float32(weights[name]) for name, x in features.items())
-
-
-def _features_of_solr(body: SolrModel, columns: Columns) -> dict[str, Vector]:
-    """Return what a model of Solr weighs: its features after their normalizers."""
-    found, features = _features(body, columns), {}
-    for feature in json.loads(json.dumps(body["features"])):
-        values = found[feature["name"]]
-        if "norm" in feature:
-            params = feature["norm"]["params"]
-            values = (values - np.float32(params["avg"])) / np.float32(params["std"])
-        features[feature["name"]] = values
-    return features
-
-
-def _sizes_in_solr(body: SolrModel, columns: Columns) -> Vector:
-    """Return the sizes of what a network adds after the three layers that bend columns."""
-    layers = body["params"].get("layers", ())
-    if len(layers) < 4:
-        return np.zeros(1)
-    features = np.column_stack([*_features_of_solr(body, columns).values()])
-    *_, sizes = _after_layers(layers[:3], features)
-    for layer in layers[3:]:
-        sizes = np.abs(sizes) @ np.abs(layer["matrix"]).T
-    return sizes
+    # One after the other, as the loops of engines do.
+    return np.asarray(reduce(lambda total, one: total + one[0] * one[1], found, np.float32(0.0)))
 
 
 def _after_layers(layers: list[Any], values: Vector) -> Iterator[Vector]:
     """Yield the values after every layer of a network."""
     for layer in layers:
         matrix = np.asarray(layer["matrix"], np.float32)
-        bias = np.asarray(layer["bias"], np.float32)
-        values = _activated(layer["activation"], values @ matrix.T + bias)
+        values = values @ matrix.T + np.asarray(layer["bias"], np.float32)
+        values = LAYERS[layer["activation"]](values)
         yield values
 
 
-def _activated(name: str, values: Vector) -> Vector:
-    if name == "relu":
-        return np.maximum(values, np.float32(0))
-    if name == "sigmoid":  # Solr computes it in double precision
-        return np.asarray(expit(values.astype(np.float64)), np.float32)
-    return np.tanh(values) if name == "tanh" else values
+LAYERS: dict[str, Callable[[Vector], Vector]] = {
+    "relu": lambda z: np.maximum(z, np.float32(0)),
+    "sigmoid": lambda z: expit(z.astype(np.float64)).astype(np.float32),  # which is double there
+    "tanh": np.tanh,
+    "identity": lambda z: z,
+}
 
 
-def _of_plugin(body: LtrPluginModel, columns: Columns) -> Vector:
-    model = json.loads(json.dumps(body))["model"]["model"]
-    weights = json.loads(model["definition"])
-    norms = model.get("feature_normalizers", {})
-    found, terms = _features(body, columns), []
-    one = np.ones(len(columns[0]), np.float32)  # the feature of a shift
-    for name, weight in weights.items():
-        values = found.get(name, one)
-        if name in norms:
-            norm = norms[name]["standard"]
-            values = (values - np.float32(norm["mean"])) / np.float32(norm["standard_deviation"])
-        terms.append(values * np.float32(weight))
-    return _added(terms)
-
-
-def _of_ranklib(text: str, columns: Columns) -> Vector:
-    pairs = [entry.split(":") for entry in str(text).splitlines()[-1].split()]
-    return _added(_filled(columns[int(j) - 1]) * np.float32(weight) for j, weight in pairs)
-
-
-def _session(file: bytes) -> Any:
-    """Return onnxruntime's session of a model."""
+def _of_onnx(file: bytes, columns: Columns) -> Vector:
     try:
         import onnxruntime
     except ImportError as error:
         raise ImportError(
             "verify of ONNX needs onnxruntime: pip install 'pairgram[onnx]'"
         ) from error
-    return onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
-
-
-def _of_onnx(file: bytes, columns: Columns) -> Vector:
-    session = _session(file)
+    session = onnxruntime.InferenceSession(bytes(file), providers=["CPUExecutionProvider"])
     numbers = [column for column in columns if column.dtype.kind != "O"]
     texts = [_filled(column) for column in columns if column.dtype.kind == "O"]
     given = {
@@ -551,98 +431,33 @@ def _of_onnx(file: bytes, columns: Columns) -> Vector:
     return session.run(None, given)[0][:, 0]
 
 
-# Text of Vespa's, or the place of a column.
-TEXT_OR_PLACE = re.compile(r"""("(?:[^"\\]|\\.)*")|x\[([0-9]+)\]""")
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "min": np.minimum,
+    "max": np.maximum,
+    "where": np.where,
+    "log": np.log,
+    "sqrt": np.sqrt,
+}
 
 
 def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     """Evaluate the ONNX file, or the expression, whose sums are in double precision."""
+    filled = [_filled(column) for column in columns]
     if profile.onnx is not None:
-        return _of_onnx(profile.onnx, [_filled(column) for column in columns])
+        return _of_onnx(profile.onnx, filled)
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
-    names = profile.feature_names
-    if TEXT_OR_PLACE.sub(lambda one: one[1] or names[int(one[2])], profile.template) != text:
+    if in_vespa(profile.template, profile.feature_names, profile.text_names) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
-    # Python does not parse a function named "if".
-    template = re.sub(
-        r""""(?:[^"\\]|\\.)*"|\bif\(""",
-        lambda m: "where(" if m[0] == "if(" else m[0],
-        profile.template,
-    )
-    tree = ast.parse(template, mode="eval").body
-    asked = {
-        int(str(node.args[0].slice.value))  # type: ignore[attr-defined]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isNan"
-    }
-    given = [column if j in asked else _filled(column) for j, column in enumerate(columns)]
-    given = [x if x.dtype.kind == "O" else x.astype(np.float64) for x in given]
-    return _evaluated(tree, given) + np.zeros(len(given[0]))
-
-
-OPERATIONS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide}
-COMPARISONS = {ast.Eq: np.equal, ast.Gt: np.greater, ast.GtE: np.greater_equal}
-
-
-def _normalized(x: Vector) -> Vector:
-    """Return what Vespa's normalize_linear makes of the documents of a list."""
-    found = x[np.isfinite(x)]
-    low, high = (found.min(), found.max()) if len(found) else (0.0, 0.0)
-    scale, middle = (1 / (high - low), (low + high) * 0.5) if high > low else (0.0, 0.0)
-    return 0.5 + scale * (x - middle)
-
-
-def _reciprocal_ranks(x: Vector, offset: float) -> Vector:
-    """Return what reciprocal_rank makes of them, whose ties have ranks in the order of the hits."""
-    order = np.argsort(-np.where(np.isnan(x), -np.inf, x), kind="stable")
-    made = np.empty(len(x))
-    made[order] = 1 / (offset + 1 + np.arange(len(x)))
-    return made
-
-
-FUNCTIONS: dict[str, tuple[Callable[..., Vector], int]] = {
-    "min": (np.minimum, 2),
-    "max": (np.maximum, 2),
-    "where": (np.where, 3),
-    "isNan": (np.isnan, 1),
-    "log": (np.log, 1),
-    "sqrt": (np.sqrt, 1),
-    "normalize_linear": (_normalized, 1),
-    "reciprocal_rank": (_reciprocal_ranks, 2),
-}
-
-
-def _evaluated(node: ast.expr, X: Columns) -> Any:
-    """Return the value of arithmetic on ``x[j]``, which are columns. Nothing else is evaluated."""
-    above = []
-    while isinstance(node, ast.BinOp):  # a loop, because sums have thousands of terms
-        above.append(node)
-        node = node.left
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float, str):
-        value: Any = node.value
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = -_evaluated(node.operand, X)
-    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        value = X[int(str(node.slice.value))]
-    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
-        compare = COMPARISONS[type(node.ops[0])]
-        value = compare(_evaluated(node.left, X), _evaluated(node.comparators[0], X))
-    elif (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in FUNCTIONS
-        and len(node.args) == FUNCTIONS[node.func.id][1]
-    ):
-        value = FUNCTIONS[node.func.id][0](*(_evaluated(one, X) for one in node.args))
-    else:
-        raise ValueError(f"exported has an expression with {ast.unparse(node)!r}, which is unknown")
-    for one in reversed(above):
-        value = OPERATIONS[type(one.op)](value, _evaluated(one.right, X))
-    return value
+    code = compile(profile.template, "<expression>", "eval")
+    space = {"x": [x if x.dtype.kind == "O" else x.astype(np.float64) for x in filled], **FUNCTIONS}
+    space["gap"] = [is_missing(column) for column in columns]
+    if not {*code.co_names} <= space.keys() or any(hasattr(c, "co_code") for c in code.co_consts):
+        raise ValueError("exported has an expression that is more than arithmetic")
+    return eval(code, {"__builtins__": {}, **space}) + np.zeros(len(columns[0]))
 
 
 def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
-    """Evaluate with columns c0, c1 …, as names of SQL ignore case."""
+    """Evaluate with columns c0, c1 …, as names of SQL ignore case; a score of NULL is NaN."""
     numbers = {name: f"c{j}" for j, name in enumerate(exported.feature_names)}
 
     def column(quoted: re.Match[str]) -> str:
@@ -651,45 +466,35 @@ def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
 
     text = re.sub(r"'(?:[^']|'')*'|" r'"(?:[^"]|"")*"', column, exported)
     if exported.dialect == "standard":
-        return _in_duckdb(text, columns)
+        try:
+            import duckdb
+        except ImportError as error:
+            raise ImportError(
+                "verify of SQL of the dialect 'standard' needs DuckDB: pip install duckdb, or "
+                "verify the model by to_sql(..., dialect='sqlite')"
+            ) from error
+        rows = {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(columns)}
+        with duckdb.connect(config={"enable_external_access": False}) as base:
+            base.register("rows", {"place": np.arange(len(columns[0])), **rows})
+            found = base.execute(f"SELECT {text} AS score FROM rows ORDER BY place").fetchnumpy()
+        return np.ma.filled(found["score"].astype(np.float64), np.nan)
     kinds = ["TEXT" if column.dtype.kind == "O" else "REAL" for column in columns]
-    listed = ", ".join(f"c{j} {kind}" for j, kind in enumerate(kinds))
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute(f"CREATE TABLE rows ({listed})")
-        marks = ", ".join("?" * len(columns))
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        connection.executemany(f"INSERT INTO rows VALUES ({marks})", rows)
-        found = connection.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall()
-    finally:
-        connection.close()
-    return np.array([value for (value,) in found], np.float64)
+    with closing(sqlite3.connect(":memory:")) as lite:
+        lite.execute(f"CREATE TABLE rows ({', '.join(f'c{j} {k}' for j, k in enumerate(kinds))})")
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        lite.executemany(f"INSERT INTO rows VALUES ({', '.join('?' * len(kinds))})", values)
+        return np.array(lite.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall(), float)[
+            :, 0
+        ]
 
 
-def _in_duckdb(text: str, columns: Columns) -> Vector:
-    """Return what DuckDB makes of an expression. Its columns keep NaN, and a NULL score is NaN."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise ImportError(
-            "verify of SQL of the dialect 'standard' needs DuckDB: pip install duckdb, or verify "
-            "the model by to_sql(..., dialect='sqlite')"
-        ) from error
-    rows = {f"c{j}": np.ascontiguousarray(column) for j, column in enumerate(columns)}
-    with duckdb.connect(config={"enable_external_access": False}) as connection:
-        connection.register("rows", {"place": np.arange(len(columns[0])), **rows})
-        found = connection.execute(f"SELECT {text} AS score FROM rows ORDER BY place").fetchnumpy()
-    return np.ma.filled(found["score"].astype(np.float64), np.nan)
-
-
-# What computes the scores of an exported model as its engine does, and the type as which it reads
-# columns of numbers.
-ENGINES: dict[type, tuple[Callable[[Any, Columns], Vector], type]] = {
-    SolrModel: (_of_solr, np.float32),
-    LtrPluginModel: (_of_plugin, np.float32),
-    RanklibModel: (_of_ranklib, np.float32),
-    VespaProfile: (_of_vespa, np.float32),
-    OnnxModel: (_of_onnx, np.float32),
-    SqlExpression: (_of_sql, np.float64),
-    PythonFunction: (_of_python, np.float64),
+# What computes the scores of an exported model as its engine does.
+ENGINES: dict[type, Callable[[Any, Columns], Vector]] = {
+    SolrModel: _of_weights,
+    LtrPluginModel: _of_weights,
+    RanklibModel: _of_weights,
+    VespaProfile: _of_vespa,
+    OnnxModel: _of_onnx,
+    SqlExpression: _of_sql,
+    PythonFunction: _of_python,
 }
