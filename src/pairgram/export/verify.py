@@ -170,13 +170,14 @@ def verify(
         if qid is not None:
             raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
         model, given, qid, own = _of_table(model, given)
-    form = form_of(model, list(exported.feature_names))
-    rows, given = _rows(exported, model, given, {atom.source for atom in form.tree.atoms})
+    bundle: Any = exported
+    form = form_of(model, list(bundle.feature_names))
+    rows, given = _rows(bundle, model, given, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
     if form.missing is not None and isinstance(exported, WITHOUT_GAPS):
         gaps = np.isnan(rows)
-        filled = zip(form.names, form.missing.tolist(), gaps.any(axis=0).tolist(), strict=True)
+        filled = zip(form.names, form.missing.tolist(), np.any(gaps, axis=0).tolist(), strict=True)
         defaults = {name: value for name, value, has_gaps in filled if has_gaps and value}
         rows = np.where(gaps, form.missing, rows)
     with warnings.catch_warnings():  # rows without names are taken in their order
@@ -397,7 +398,7 @@ def _of_weights(exported: Any, columns: Columns) -> Vector:
     return np.asarray(reduce(lambda total, one: total + one[0] * one[1], found, np.float32(0.0)))
 
 
-def _after_layers(layers: list[Any], values: Vector) -> Iterator[Vector]:
+def _after_layers(layers: Sequence[Any], values: Vector) -> Iterator[Vector]:
     """Yield the values after every layer of a network."""
     for layer in layers:
         matrix = np.asarray(layer["matrix"], np.float32)
