@@ -197,7 +197,7 @@ def delete(tree: Path, room: str) -> bool:
             path.unlink(missing_ok=True)
     project = tree / "pyproject.toml"
     text = re.sub(rf"^{room} = \[.*\]\n", "", project.read_text(), flags=re.MULTILINE)
-    project.write_text(re.sub(rf"(?<=[\[,]){room},|,{room}(?=\])", "", text))
+    project.write_text(re.sub(rf'"pairgram\[{room}\]", |(?<=[\[,]){room},|,{room}(?=\])', "", text))
     strip_tests(tree / "tests", room)
     return compiled
 
@@ -226,7 +226,8 @@ def check(room: str, folder: Path, tests: list[str]) -> bool:
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout
-    tree = folder / room
+    tree = folder / "tree"  # one path, so that types of what is the same are known
+    shutil.rmtree(tree, ignore_errors=True)
     for name in filter(None, listed.split("\0")):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, tree / name)
