@@ -23,6 +23,7 @@ Train:
 Say what is compared:
     Pairs                                     which pairs, with what weight, and their targets
     Preferences                               "A was preferred to B", in place of labels
+    probability_preferred                     how likely each of two rows is to be preferred
     Clicks                                    clicks on lists, with propensities, in place of labels
 
 Map features:

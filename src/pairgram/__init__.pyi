@@ -29,6 +29,7 @@ from pairgram.comparing.comparison import (
     compare_runs as compare_runs,
 )
 from pairgram.comparisons.preferences import Preferences as Preferences
+from pairgram.comparisons.probabilities import probability_preferred as probability_preferred
 from pairgram.constraints import (
     ElasticNet as ElasticNet,
     MaxNonzero as MaxNonzero,

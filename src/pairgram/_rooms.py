@@ -56,7 +56,10 @@ ROOMS = {
         commands=("compare",),
     ),
     "comparisons": Room(
-        {"comparisons.preferences": ("Preferences",)},
+        {
+            "comparisons.preferences": ("Preferences",),
+            "comparisons.probabilities": ("probability_preferred",),
+        },
         words={"skops": {"comparisons.comparison_metrics": ("ComparisonMetric",)}},
     ),
     "constraints": Room(

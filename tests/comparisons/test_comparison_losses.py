@@ -156,30 +156,34 @@ def test_probabilities(tmp_path):
     X, winner, loser, *_ = problem(6)
     y = pg.Preferences(winner, loser)
     search = pg.RankSVMCV(loss="logistic", scoring="log_loss").fit(X, y)
-    p = search.probability_preferred(X[:5], X[5:10])
+    p = pg.probability_preferred(search, X[:5], X[5:10])
     scores = search.predict(X)
     np.testing.assert_allclose(p, 1 / (1 + np.exp(scores[5:10] - scores[:5])), rtol=1e-12)
-    np.testing.assert_allclose(p + search.probability_preferred(X[5:10], X[:5]), 1.0)
+    np.testing.assert_allclose(p + pg.probability_preferred(search, X[5:10], X[:5]), 1.0)
     search.save(tmp_path / "model.safetensors")
     loaded = pg.load_model(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(loaded.probability_preferred(X[:5], X[5:10]), p)
+    np.testing.assert_array_equal(pg.probability_preferred(loaded, X[:5], X[5:10]), p)
 
 
 def test_probabilities_are_those_of_the_loss_that_was_fitted(tmp_path):
     rows, comparisons = np.eye(3), pg.Preferences([0, 1, 2], [1, 2, 1])
     hinge, logistic = (pg.RankSVM(loss=loss) for loss in ("squared_hinge", "logistic"))
     hinge.fit(rows, comparisons).set_params(loss="logistic")
-    with pytest.raises(ValueError, match="needs loss='logistic', got loss='squared_hinge'"):
-        hinge.probability_preferred(rows, rows)
-    expected = logistic.fit(rows, comparisons).probability_preferred(rows, rows[::-1])
+    with pytest.raises(
+        ValueError, match="must be a RankSVM with loss='logistic', got loss='squared_hinge'"
+    ):
+        pg.probability_preferred(hinge, rows, rows)
+    expected = pg.probability_preferred(logistic.fit(rows, comparisons), rows, rows[::-1])
     logistic.set_params(loss="squared_hinge")
-    np.testing.assert_array_equal(logistic.probability_preferred(rows, rows[::-1]), expected)
+    np.testing.assert_array_equal(pg.probability_preferred(logistic, rows, rows[::-1]), expected)
     for model in (hinge, logistic):
         model.save(tmp_path / f"{model._loss}.safetensors")
     loaded = pg.load_model(tmp_path / "logistic.safetensors")
-    np.testing.assert_array_equal(loaded.probability_preferred(rows, rows[::-1]), expected)
-    with pytest.raises(ValueError, match="needs loss='logistic', got loss='squared_hinge'"):
-        pg.load_model(tmp_path / "squared_hinge.safetensors").probability_preferred(rows, rows)
+    np.testing.assert_array_equal(pg.probability_preferred(loaded, rows, rows[::-1]), expected)
+    with pytest.raises(
+        ValueError, match="must be a RankSVM with loss='logistic', got loss='squared_hinge'"
+    ):
+        pg.probability_preferred(pg.load_model(tmp_path / "squared_hinge.safetensors"), rows, rows)
 
 
 def test_probabilities_are_calibrated():
@@ -195,7 +199,7 @@ def test_probabilities_are_calibrated():
         fitted = slice(0, 1000)
         model = pg.RankSVMCV(loss="logistic", scoring="log_loss")
         model.fit(X, pg.Preferences(winner[fitted], loser[fitted]))
-        probabilities.append(model.probability_preferred(X[a[1000:]], X[b[1000:]]))
+        probabilities.append(pg.probability_preferred(model, X[a[1000:]], X[b[1000:]]))
         outcomes.append(wins[1000:])
     p, outcome = np.concatenate(probabilities), np.concatenate(outcomes)
     order = np.argsort(p)

@@ -80,7 +80,10 @@ def _of_clicks(name: str, settings: dict[str, Any], data: str, folder: Path) -> 
 def _odds(data: str, folder: Path) -> Any:
     rows = rows_of(data)
     model = pg.RankSVM(0.1, loss="logistic", tol=1e-9).fit(rows.X, rows.y, qid=rows.query)
-    preferred = model.probability_preferred(rows.new, rows.new[::-1])
+    if hasattr(model, "probability_preferred"):  # as in 0.3
+        preferred = model.probability_preferred(rows.new, rows.new[::-1])
+    else:
+        preferred = pg.probability_preferred(model, rows.new, rows.new[::-1])
     return of_model(model, rows.new) | {"probability": preferred}
 
 

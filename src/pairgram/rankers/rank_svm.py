@@ -10,9 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
 import pairgram._core as _core
 from pairgram._support import limits
@@ -71,7 +69,7 @@ from pairgram.solvers.svm_training import (
 from pairgram.tables.blocks import Arrays, Dataset
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, Estimator, RowsLike, Transformer
+    from pairgram._support.types import CV, Estimator, Transformer
     from pairgram.metrics.evaluation import Scoring
     from pairgram.rankers.validation import Validation
 
@@ -422,58 +420,8 @@ def _default_Cs(training: Training, started: bool) -> Vector:
     return np.asarray(default_grid(started) / (2 * trace if trace > 0 else 1.0))
 
 
-class _Probabilities:
-    """Methods of rankers with the logistic loss."""
-
-    def probability_preferred(
-        self,
-        Xa: RowsLike,
-        Xb: RowsLike,
-    ) -> NDArray[np.float64]:
-        """Return the probability that each row of Xa is preferred to the same row of Xb.
-
-        Parameters
-        ----------
-        Xa, Xb : array-like or CSR matrix of shape (n_rows, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), float64
-            ``1 / (1 + exp(−(f_a − f_b)))`` with the scores f. They are probabilities if C suits the
-            data: choose it by ``RankSVMCV(loss="logistic", scoring="log_loss")``.
-
-        Raises
-        ------
-        ValueError
-            If the loss is not "logistic", if Xa and Xb have different numbers of rows, or if the
-            score of a row depends on others of its list.
-
-        Examples
-        --------
-        >>> from pairgram import Preferences, RankSVM
-        >>> X = [[0.0], [1.0], [2.0]]
-        >>> y = Preferences([1, 2, 2, 0], [0, 1, 0, 1])
-        >>> model = RankSVM(loss="logistic").fit(X, y)
-        >>> model.probability_preferred([[2.0], [0.0]], [[0.0], [2.0]]).round(2)
-        array([0.76, 0.24])
-        """
-        model: Any = self
-        check_is_fitted(model)
-        loss = getattr(model, "_loss", model.loss)  # that of the fit, unless a file was read
-        if loss != "logistic":
-            raise ValueError(
-                f"probability_preferred needs loss='logistic', got loss={loss!r}, whose "
-                "scores are no log-odds"
-            )
-        a = model.predict(Xa).astype(np.float64)
-        b = model.predict(Xb)
-        if len(a) != len(b):
-            raise ArgumentError("Xb", f"must have the {len(a)} rows of Xa, got {len(b)}")
-        return np.asarray(expit(a - b))
-
-
 @dataclass(eq=False, repr=False)
-class RankSVM(_Probabilities, LinearRanker):
+class RankSVM(LinearRanker):
     """Rank by the squared hinge loss on preference pairs (RankSVM).
 
     The model is linear in the inputs or in a feature map.
@@ -630,7 +578,7 @@ class RankSVM(_Probabilities, LinearRanker):
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMCV(_Probabilities, LinearSearch):
+class RankSVMCV(LinearSearch):
     """RankSVM that chooses C, and a feature map on request, by scores of held-out rows.
 
     Its method `score` returns NDCG@10 whatever `scoring` is, as for every ranker of this package.
