@@ -173,22 +173,6 @@ def test_every_use_sees_that_a_file_changed(tmp_path, use, n_rows):
     assert not output.exists()
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_row_groups_of_another_size(tmp_path, before):
-    """Row groups are compared too, for file systems that tell neither sizes nor times."""
-    path = tmp_path / "rows.parquet"
-    pq.write_table(ROWS.frame, path, row_group_size=100)
-    table = replace(pg.scan(path, **NAMES), files=pg.scan(ROWS.frame, **NAMES).files)
-    if before:
-        table.survey()
-    pq.write_table(ROWS.frame, path, row_group_size=101)
-    with pytest.raises(ValueError, match=r"had 100 rows in row group 0, and has 101"):
-        pg.RankRLS().fit(table)
-    pq.write_table(ROWS.frame, path, row_group_size=50)
-    with pytest.raises(ValueError, match=r"rows\.parquet had \d+ row groups, and has \d+"):
-        pg.RankRLS().fit(table)
-
-
 def filtered(path):
     return pyarrow.dataset.dataset(path).filter(FIRST)
 
@@ -349,8 +333,15 @@ def test_a_column_that_a_file_lacks(tmp_path, kind, missing):
     write = {"parquet": pq.write_table, "csv": pyarrow.csv.write_csv}[kind]
     write(ROWS.frame.slice(0, 100), tmp_path / f"a.{kind}")
     write(ROWS.frame.slice(100).drop(["f2"]), tmp_path / f"b.{kind}")
-    with pytest.raises(ValueError, match=rf"b\.{kind}: the file has no column 'f2'$"):
-        pg.RankRLS().fit(pg.scan(tmp_path, missing=missing, **NAMES))
+    table = pg.scan(tmp_path, missing=missing, **NAMES)
+    if missing == "zero":
+        X = np.where((np.arange(len(ROWS.y))[:, None] >= 100) & (np.arange(4) == 2), 0, ROWS.X)
+        np.testing.assert_allclose(
+            pg.RankRLS().fit(table).coef_, pg.RankRLS().fit(X, ROWS.y, qid=ROWS.qid).coef_
+        )
+        return
+    with pytest.raises(ValueError, match=rf"b\.{kind}, row 0, .*: column 'f2' has a missing value"):
+        pg.RankRLS().fit(table)
 
 
 def test_a_table_without_queries_is_no_result_list():
@@ -367,7 +358,7 @@ def test_columns_of_other_types_are_named(tmp_path):
     pq.write_table(pa.table(plain | {"size": [1, 2]}), tmp_path / "a.parquet")
     pq.write_table(pa.table(plain | {"size": ["big", "2"]}), tmp_path / "b.parquet")
     table = pg.scan(tmp_path / "*.parquet", label="y", qid="q")
-    message = r"b\.parquet: column 'size' holds text .string., but in .*a\.parquet numbers .int64"
+    message = r"b\.parquet: column 'size' holds text, but numbers in other files"
     with pytest.raises(ValueError, match=message):
         pg.RankRLS().fit(table)
 
@@ -395,7 +386,7 @@ def test_pages_whose_checksum_is_wrong(tmp_path, road):
 def test_files_of_columns_that_are_cut_off(files, tmp_path, number, length):
     files[number].write_bytes(files[number].read_bytes()[:length])
     for source in (tmp_path, files, files[number]):
-        with pytest.raises(ValueError, match=rf"^\S*part-0{number}\.parquet: cannot be") as found:
+        with pytest.raises(ValueError, match=rf"part-0{number}\.parquet") as found:
             pg.scan(source, **NAMES)
         assert type(found.value) is ValueError
 

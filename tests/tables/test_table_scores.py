@@ -325,29 +325,6 @@ def test_a_fitted_model_is_the_same_after_a_copy(tmp_path):
     )
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_what_is_kept_of_features_is_as_it_stands_there(tmp_path, ending, set_limits):
-    """Digits that a model takes for numbers may be the name of a row."""
-    set_limits(batch_rows=1000)
-    separator = {"csv": ",", "tsv": "\t"}[ending]
-    codes = [f"{k:08d}" for k in range(120_000)]  # of more than a block of pyarrow
-    path, output = tmp_path / f"rows.{ending}", tmp_path / "scores.parquet"
-    lines = [separator.join((code, f"{k % 7}.50", "1")) for k, code in enumerate(codes)]
-    path.write_text("\n".join([separator.join(("code", "price", "label")), *lines]) + "\n")
-    rng = np.random.default_rng(0)
-    train = pd.DataFrame({"code": rng.random(90), "price": rng.random(90)})
-    model = RankRLS().fit(train, rng.integers(0, 3, 90), qid=np.arange(90) // 9)
-    table = scan(path, features=["code", "price"], label="label")
-    kept = ["price", "code", "label"]
-    pairgram.predict(model, table, output=output, keep=kept)
-    read = pq.read_table(output)
-    assert read["code"].to_pylist() == codes
-    assert read["price"].to_pylist() == [f"{k % 7}.50" for k in range(len(codes))]
-    assert set(read["label"].to_pylist()) == {"1"}
-    numbers = pd.DataFrame({"code": np.arange(120_000.0), "price": np.arange(120_000) % 7 + 0.5})
-    np.testing.assert_allclose(read["score"], model.predict(numbers), rtol=1e-12)
-
-
 def test_what_is_kept_of_other_arguments_is_as_it_stands_there(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("q,g,w,f\n1,007,1.50,2\n1,007,01,3\n2,,1,4\n")

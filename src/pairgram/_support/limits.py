@@ -31,8 +31,6 @@ class Limits:
     widest_letor: int = 8192
     # Row groups of a Parquet file, and rows of a frame, form partitions of at most this many rows.
     partition_rows: int = 1 << 20
-    # Row groups of at most this many rows are read at once.
-    row_group_rows: int = 1 << 18
     # Rows are read in batches of about this many, in whatever pieces the source gives them.
     batch_rows: int = 1 << 17
     # Batches are put together until they have at least this many rows.

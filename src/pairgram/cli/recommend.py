@@ -151,7 +151,7 @@ def _side(file: str, column: str, names: list[str], option: str) -> tuple[Any, A
     from pairgram.tables.columns import features_among
     from pairgram.tables.sources import source_of
 
-    schema = source_of(file, column).schema
+    schema = source_of(file).schema
     own = features_among(names, () if schema is None else schema.names, column)
     if not own:
         ids = _ids(file, column, option)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 
 import pairgram._core as _core
 from pairgram._support import limits
@@ -34,12 +34,10 @@ from pairgram.data.queries import as_ids, check_weights
 if TYPE_CHECKING:
     import pyarrow
 
-    from pairgram._support.types import FrameLike, RowsLike
+    from pairgram._support.types import FrameLike
 
 # The place of a row has this many bits for its number in its partition.
 PLACE_BITS = 40
-# What stands before the name of a column whose text is read beside its numbers.
-AS_TEXT = "\0"
 # Files with these names begin with a line of column names.
 WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
@@ -189,36 +187,15 @@ def runs_of(ids: AnyArray) -> tuple[Rows, AnyArray]:
 # What pandas reads as a missing value in files of text.
 GAPS = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"])
 GAPS |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
-# A number that no other text of this kind is equal to.
-WHOLE = re.compile("0|-?[1-9][0-9]*")
+# Numbers that no other text of this kind is equal to.
+WHOLE = "^(0|-?[1-9][0-9]{0,17}|-?[1-8][0-9]{18})$"
 
 
 def value_type(kind: pyarrow.DataType) -> Any:
-    """Return the type of the values of a column, which a dictionary may hold, without views."""
+    """Return the type of the values of a column, which a dictionary may hold."""
     import pyarrow
 
-    return _plain_type(kind.value_type if pyarrow.types.is_dictionary(kind) else kind)
-
-
-def _plain_type(kind: pyarrow.DataType) -> Any:
-    """Return a type without views of text or bytes, as polars writes them.
-
-    pyarrow reads views, but can neither take rows of them nor decode dictionaries of them.
-    """
-    import pyarrow
-
-    types = pyarrow.types
-    if types.is_string_view(kind):
-        return pyarrow.large_string()
-    if types.is_binary_view(kind):
-        return pyarrow.large_binary()
-    if types.is_dictionary(kind):
-        return pyarrow.dictionary(kind.index_type, _plain_type(kind.value_type), kind.ordered)
-    if types.is_list(kind):
-        return pyarrow.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
-    if types.is_large_list(kind):
-        return pyarrow.large_list(kind.value_field.with_type(_plain_type(kind.value_type)))
-    return kind
+    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
 
 
 def plain_values(table: pyarrow.Table) -> Any:
@@ -226,22 +203,24 @@ def plain_values(table: pyarrow.Table) -> Any:
     import pyarrow
 
     for place, field in enumerate(table.schema):
-        kind = _plain_type(field.type)
-        if kind == field.type:
+        kind = str(value_type(field.type))
+        if not kind.endswith("_view"):
             continue
-        column = table.column(place)
-        if pyarrow.types.is_dictionary(kind):
-            chunks = [
-                pyarrow.DictionaryArray.from_arrays(
-                    chunk.indices, chunk.dictionary.cast(kind.value_type), ordered=kind.ordered
-                )
-                for chunk in column.chunks
-            ]
-            column = pyarrow.chunked_array(chunks, kind)
-        else:
-            column = column.cast(kind)
-        table = table.set_column(place, field.with_type(kind), column)
+        column, plain = table.column(place), f"large_{kind.removesuffix('_view')}"
+        if pyarrow.types.is_dictionary(field.type):
+            chunks = [one.dictionary.cast(plain).take(one.indices) for one in column.chunks]
+            column = pyarrow.chunked_array(chunks, plain)
+        table = table.set_column(place, field.name, column.cast(plain))
     return table
+
+
+def with_types(schema: pyarrow.Schema, kinds: Mapping[str, Any]) -> Any:
+    """Return a schema with other types of some columns."""
+    import pyarrow
+
+    for name, kind in kinds.items():
+        schema = schema.set(schema.get_field_index(name), pyarrow.field(name, kind))
+    return schema
 
 
 def is_number(kind: pyarrow.DataType) -> bool:
@@ -266,22 +245,22 @@ def kind_of_values(kind: pyarrow.DataType) -> str:
 
 
 def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
-    """Return the schema of a table with types that hold the numbers of one more file too.
+    """Return the schema of a table with the columns and the numbers of one more file.
 
     Integers and floats become float64, and so do booleans and other numbers. Decimals keep all
-    their digits. Types that are no
-    numbers stay as they are, and so do the names.
+    their digits. Types that are no numbers stay as they are.
     """
     import pyarrow
 
-    for place, field in enumerate(schema):
-        at = own.get_field_index(field.name)
-        if at < 0 or own.field(at).type == field.type:
+    for field in own:
+        at = schema.get_field_index(field.name)
+        if at < 0:
+            schema = schema.append(field)
             continue
-        kinds = [value_type(kind) for kind in (field.type, own.field(at).type)]
+        kinds = [value_type(kind) for kind in (schema.field(at).type, field.type)]
         if pyarrow.types.is_null(kinds[0]):
-            common = kinds[1]
-        elif all(map(is_number, kinds)):
+            schema = with_types(schema, {field.name: field.type})
+        elif kinds[0] != kinds[1] and all(map(is_number, kinds)):
             if any(map(pyarrow.types.is_decimal, kinds)):  # the digits of 64 bits
                 whole = pyarrow.decimal128(20, 0)
                 kinds = [whole if pyarrow.types.is_integer(kind) else kind for kind in kinds]
@@ -289,60 +268,8 @@ def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
             common = pyarrow.float64()
             with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
                 common = pyarrow.unify_schemas(pair, promote_options="permissive").field(0).type
-        else:
-            continue
-        schema = schema.set(place, field.with_type(common))
+            schema = with_types(schema, {field.name: common})
     return schema
-
-
-def with_floats(schema: pyarrow.Schema, names: Sequence[str]) -> tuple[Any, frozenset[str]]:
-    """Return the schema of files of text, some of whose columns hold numbers of any kind.
-
-    Types are guessed by the first rows, which may lack the decimals or values of later ones.
-
-    Returns
-    -------
-    schema : pyarrow.Schema
-    whole : frozenset of str
-        Those of the columns whose first rows are whole numbers.
-    """
-    import pyarrow
-
-    whole = set()
-    for name in names:
-        place = schema.get_field_index(name)
-        kind = schema.field(place).type
-        if pyarrow.types.is_integer(kind):
-            whole.add(name)
-        if pyarrow.types.is_integer(kind) or pyarrow.types.is_null(kind):
-            schema = schema.set(place, pyarrow.field(name, pyarrow.float64()))
-    return schema, frozenset(whole)
-
-
-def whole_numbers(column: pyarrow.ChunkedArray) -> tuple[Any, int]:
-    """Return a column of text as int64, and the first row of another text, or -1.
-
-    Numbers have no leading zeros and plus signs: each is that of one text. Spaces around them do
-    not count, and what pyarrow takes for a missing number is null.
-    """
-    import pyarrow.csv
-
-    encoded = column.dictionary_encode()  # neighbouring ids are mostly equal
-    texts = encoded.dictionary
-    try:
-        numbers = texts.cast(pyarrow.int64())
-        if numbers.cast(texts.type).equals(texts):
-            return numbers.take(encoded.indices), -1
-    except pyarrow.ArrowInvalid:
-        pass
-    missing = set(pyarrow.csv.ConvertOptions().null_values)
-    found: list[int | None] = []
-    for code, text in enumerate(map(str.strip, texts.to_pylist())):
-        known = WHOLE.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
-        if not known and text not in missing:
-            return None, encoded.indices.index(code).as_py()
-        found.append(int(text) if known else None)
-    return pyarrow.array(found, pyarrow.int64()).take(encoded.indices), -1
 
 
 _FIRST_ENTRY = re.compile(r"(.+)\[0\]", re.DOTALL)
@@ -520,14 +447,8 @@ class Columns:
         if self.groups is not None and not features:
             groups = _ids(batch, self.groups, place, "the group")
         X = self._features(batch, place) if features else None
-        kept = self._kept(batch) if self.keep else None
+        kept = batch.select(list(self.keep)) if self.keep else None
         return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
-
-    def _kept(self, batch: pyarrow.RecordBatch) -> Any:
-        """Return the columns that are handed through: of files of text, as text."""
-        there = {*batch.schema.names}
-        names = [AS_TEXT + name if AS_TEXT + name in there else name for name in self.keep]
-        return batch.select(names).rename_columns(list(self.keep))
 
     def _numbers(self, batch: pyarrow.RecordBatch, name: str, place: Place) -> Vector:
         column = _column(batch, name)
@@ -818,48 +739,6 @@ def rows_of_arrays(
     return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
 
 
-def unshared(
-    rows: TableRows, X: RowsLike, y: ArrayLike | None, weights: ArrayLike | None
-) -> TableRows:
-    """Return rows of arrays that their owner can no longer write to.
-
-    Parameters
-    ----------
-    rows : TableRows
-    X, y, weights : array-like
-        What the rows were made of. Arrays that are copies already, or read-only, are not copied.
-    """
-    return replace(
-        rows,
-        X=rows.X.copy()
-        if rows.X is not None and scipy.sparse.issparse(X)
-        else _unshared(rows.X, X),
-        y=_unshared(rows.y, y),
-        weights=_unshared(rows.weights, weights),
-    )
-
-
-def _unshared(array: Any, given: object) -> Any:
-    own = array is None or (array is not given and array.base is None)
-    return array if own or _is_constant(array) else array.copy()
-
-
-def _is_constant(array: Any) -> bool:
-    """Tell whether an array, and all memory that it is a view of, are read-only."""
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return False
-        array = array.base
-    try:
-        return array is None or memoryview(array).readonly
-    except TypeError:
-        return False
-
-
-# Types of polars that Arrow does not have.
-WIDE = ("Int128", "UInt128")
-
-
 def in_batches(table: Any) -> Iterator[Any]:
     """Cut a pyarrow table into batches."""
     size = limits.now.batch_rows
@@ -914,41 +793,22 @@ def copied(table: pyarrow.Table) -> Any:
     """
     import pyarrow
 
-    counter = pyarrow.MockOutputStream()
-    _write(counter, table)
-    buffer = pyarrow.allocate_buffer(counter.size())
-    _write(pyarrow.FixedSizeBufferWriter(buffer), table)
-    return pyarrow.ipc.open_stream(buffer).read_all()
-
-
-def _write(sink: object, table: pyarrow.Table) -> None:
-    import pyarrow
-
+    sink = pyarrow.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
+    return pyarrow.ipc.open_stream(sink.getvalue()).read_all()
 
 
 def to_arrow(frame: FrameLike) -> Any:
-    """Return a frame of pandas or polars, or a record batch, as a pyarrow table."""
+    """Return a frame, or what else speaks Arrow, as a pyarrow table."""
     import pyarrow
 
-    if isinstance(frame, pyarrow.Table):
-        return frame
-    if isinstance(frame, pyarrow.RecordBatch):
-        return pyarrow.Table.from_batches([frame])
-    if hasattr(frame, "to_arrow"):
-        schema = getattr(frame, "schema", None)
-        for name, kind in schema.items() if isinstance(schema, Mapping) else ():
-            if str(kind) in WIDE:
-                raise ValueError(
-                    f"column {name!r} holds {kind}, which Arrow does not have: cast it to Int64 or "
-                    "Float64 before, or select other columns"
-                )
-        return frame.to_arrow()
     if type(frame).__module__.partition(".")[0] == "pandas":
         frame = with_plain_types(frame, dense=True)
         return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    if hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):
+        return pyarrow.table(frame)
     raise TypeError(
-        "batches must be frames of pandas or polars, pyarrow tables or record batches, or tuples "
-        f"(X, y, qid) of arrays, got {type(frame).__name__}"
+        "batches must be frames, pyarrow tables, record batches or what else speaks Arrow, or "
+        f"tuples (X, y, qid) of arrays, got {type(frame).__name__}"
     )

@@ -278,11 +278,8 @@ class Partition(ABC):
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows, some at a time. `number` is that of the partition."""
 
-    def with_texts(self, names: Iterable[str], both: Iterable[str] = ()) -> Self:
-        """Return the partition, of which some columns are text, if its types are guessed.
-
-        The text of the columns `both` stands beside them, for what is kept.
-        """
+    def with_texts(self, names: Iterable[str]) -> Self:
+        """Return the partition, of which some columns are text, if its types are guessed."""
         return self
 
 

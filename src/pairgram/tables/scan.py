@@ -12,7 +12,6 @@ from pairgram._support.arrays import (
     index_columns,
     kind_of,
     not_numbers,
-    reads_as_number,
     require_columns,
 )
 from pairgram._support.checks import (
@@ -28,7 +27,6 @@ from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
     Columns,
-    Place,
     TableRows,
     columns_of,
     is_number,
@@ -37,7 +35,7 @@ from pairgram.tables.columns import (
     value_type,
 )
 from pairgram.tables.passes import LocalEngine
-from pairgram.tables.sources import Source, first_texts, source_of
+from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table, no_rows
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
@@ -76,12 +74,15 @@ def scan(
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
           compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
-          Folder names such as ``day=1`` become a column. A file may hold a column of the same name,
-          whose values are replaced, only in Arrow's type of the folder: int32 or string.
-        - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or a
-          ``pyarrow.dataset``. Later changes of a frame of pandas are not seen: the table has the
-          rows of the time of `scan`. Do not change arrays from which you made a frame or a table
-          without a copy.
+          Files have the columns of all of them together, and miss the values of those that they
+          lack. Folder names such as ``day=1`` become a column. A file may hold a column of the same
+          name, whose values are replaced, only in Arrow's type of the folder: int32 or string.
+        - A table of deltalake or pyiceberg, a ``pyarrow.dataset``, or a relation of DuckDB, which
+          is asked anew in every pass: let it end in ``ORDER BY`` the query.
+        - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or what else
+          speaks Arrow's C stream. Later changes of a frame of pandas are not seen: the table has
+          the rows of the time of `scan`. Do not change arrays from which you made a frame or a
+          table without a copy.
         - A dataframe of Dask or Spark. Its partitions are worked on where they are. Dask makes text
           of columns of lists, unless ``dask.config.set({"dataframe.convert-string": False})`` comes
           before.
@@ -96,8 +97,7 @@ def scan(
         The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are numbers
         if the first rows of every file hold whole numbers without leading zeros and plus signs; a
         later id of another kind is then an error. Other ids in such files are times or text, so
-        that "007" and "7" are two queries, and an empty id is missing. Ids in the names of folders
-        are numbers by the same rule.
+        that "007" and "7" are two queries, and an empty id is missing.
     features : list of str, str or None, default=None
         The columns that are features, of numbers or of lists of numbers, such as embeddings. Each
         entry of a list is a feature, and all lists of a column have the same length. Such features
@@ -151,7 +151,7 @@ def scan(
     Notes
     -----
     A table has the rows that `scan` saw. Every pass compares the sizes and modification times of
-    the files, or what else their file system knows, with those at the time of `scan`. If a file was
+    the files, where their file system tells them, with those at the time of `scan`. If a file was
     rewritten, `scan` it again. For files that a lazy frame of polars reads, only a change of the
     number of rows is noticed.
 
@@ -192,7 +192,7 @@ def scan(
     (2000,)
     """
     check("missing", missing)
-    found = source_of(source, qid)
+    found = source_of(source)
     widths: dict[str, int] = {}
     if features is not None and found.schema is not None:
         listed = [features] if isinstance(features, str) else [str(name) for name in features]
@@ -241,7 +241,7 @@ def read_labels(
     ValueError
         As in `scan`, and if a value is missing.
     """
-    found = source_of(source, qid)
+    found = source_of(source)
     if found.schema is None:
         columns = _columns(found, {"label": label, "qid": qid})
     else:
@@ -264,7 +264,7 @@ def read_ids(source: object, column: str) -> AnyArray:
     ValueError
         As in `scan`, and if an id is missing.
     """
-    found = source_of(source, column)
+    found = source_of(source)
     if found.schema is None:
         raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
     _require_own(found.schema, {"qid": column})
@@ -367,8 +367,6 @@ def _columns(
         if not is_number(entry):
             wrong[name] = "lists" if of_lists else kind_of(entry)
     chosen = features is not None
-    odd = {name: _not_a_number(source, name) for name in wrong if chosen and wrong[name] == "text"}
-    told = {name: f"text ({text})" for name, text in odd.items() if text}
     return Columns(
         tuple(names),
         named["label"],
@@ -379,7 +377,7 @@ def _columns(
         groups=named["groups"],
         propensity=named["propensity"],
         widths=widths if any(lists) and len(lists) > 1 else (),
-        refused=_refused(wrong, told, chosen, named["qid"]) if wrong else None,
+        refused=_refused(wrong, chosen, named["qid"]) if wrong else None,
     )
 
 
@@ -409,9 +407,6 @@ def _features(
             )
             warn_caller(f"{text}: name the features", UserWarning)
         features = [field.name for field in schema if field.name not in own]
-        for name, file in source.later.items():
-            text = f"column {name!r} of {file} is left out, because the first file does not have it"
-            warn_caller(f"{text}: name the features", UserWarning)
     names = [str(name) for name in features]
     require_columns(names, schema.names, "features", "the table")
     refuse_repeated(names, "features")
@@ -426,39 +421,17 @@ def _features(
     return names
 
 
-def _not_a_number(source: Source, name: str) -> str:
-    """Tell of the first text that is no number, in a column of a file of text with others that are.
-
-    It is "" for other columns. The first rows tell.
-    """
-    part: Any = next(iter(source.partitions), None)  # a frame of Spark has none yet
-    if not (hasattr(part, "fragment") and part.is_text):
-        return ""
-    if (column := first_texts(part, source.schema, name)) is None:
-        return ""
-    import pyarrow.csv
-
-    texts, missing = column.to_pylist(), set(pyarrow.csv.ConvertOptions().null_values)
-    are_numbers = [text in missing or reads_as_number(text) for text in texts]
-    if all(are_numbers) or 2 * sum(are_numbers) <= len(texts):
-        return ""
-    row = are_numbers.index(False)
-    return f"{texts[row]!r} in {Place(part.name, 0, 0).row(row)}"
-
-
-def _refused(
-    wrong: dict[str, str], told: dict[str, str], chosen: bool, qid: str | None
-) -> ArgumentError:
+def _refused(wrong: dict[str, str], chosen: bool, qid: str | None) -> ArgumentError:
     """Return the error of columns that hold no numbers, or raise it if nobody has chosen them.
 
-    `wrong` are the kinds of what they hold, and `told` what a message says of some of these.
+    `wrong` are the kinds of what they hold.
     """
     advice = (
         "; give the columns that are features by {features=}, or those that are not by "
         "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
         "model has its own as feature_names_in_}"
     )
-    text = f": {verbatim(not_numbers(wrong | told))}{'' if chosen else advice}"
+    text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
     refused = ArgumentError("features", text, found=NO_NUMBERS)
     refused.kinds = wrong
     if not chosen:

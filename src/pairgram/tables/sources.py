@@ -1,4 +1,4 @@
-"""What a table may be made of: files, frames, Arrow data, LETOR files and iterables."""
+"""What a table may be made of: files, datasets, what speaks Arrow, LETOR files and functions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import glob
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from itertools import repeat
 from pathlib import PurePosixPath
 from typing import IO, Any
-from urllib.parse import unquote
 
 import numpy as np
 from scipy.sparse import issparse
@@ -32,13 +30,10 @@ from pairgram.datasets.letor import (
     unpacked,
 )
 from pairgram.tables.columns import (
-    AS_TEXT,
-    LARGEST_WHOLE,
     WHOLE,
     Columns,
     Place,
     TableRows,
-    changed,
     common_schema,
     copied,
     counted,
@@ -49,10 +44,7 @@ from pairgram.tables.columns import (
     rows_of_arrays,
     rows_of_batches,
     to_arrow,
-    unshared,
-    value_type,
-    whole_numbers,
-    with_floats,
+    with_types,
 )
 from pairgram.tables.passes import Partition
 from pairgram.tables.survey import NO_FILES, SeenFiles
@@ -126,13 +118,15 @@ def _read(file: IO[bytes], kind: str, name: str) -> bytes:
         ) from None
 
 
-# How the name of a folder says that its rows have no value.
-NO_FOLDER_VALUE = "__HIVE_DEFAULT_PARTITION__"
-
+WIDE = (
+    "a column holds integers of more than 64 bits, which pyarrow does not know: cast it to Int64 "
+    "or Float64 before"
+)
 # What errors of pyarrow come to, by words in them.
 CAUSES = {
-    "Integers with more than 64 bits": "a column holds integers of more than 64 bits, which "
-    "pyarrow does not know: cast it to Int64 or Float64 before it is written",
+    "Integers with more than 64 bits": WIDE,
+    "_pli128": WIDE,
+    "_plu128": WIDE,
     "newlines_in_values": "a value in quotes goes on in the next line: give the path of the file, "
     "or a dataset of CsvFileFormat(ParseOptions(newlines_in_values=True))",
     "Expected 1 columns, got": "its lines differ in their number of columns: want columns "
@@ -167,8 +161,6 @@ class Source:
         Whether arrays are CSR arrays.
     folders : frozenset of str
         Columns whose values stand in the names of folders, such as ``day=1``.
-    later : dict of str to str
-        Columns that the first file does not have, and the first file that has them.
     engine : callable or None
         Returns the engine that works on the source, given the names of the columns that are read.
         With None, the caller chooses one.
@@ -183,37 +175,52 @@ class Source:
     dtype: Any = np.float64
     sparse: bool = False
     folders: frozenset[str] = frozenset()
-    later: Mapping[str, str] = field(default_factory=dict)
     engine: Any = None
     files: SeenFiles = NO_FILES
 
     def typed(self, columns: Columns) -> Source:
-        """Return the source with the types that files of text are read as, given the columns."""
-        files = [part for part in self.partitions if isinstance(part, _FragmentPartition)]
+        """Return the source with the types that files of text are read as, given the columns.
+
+        Numbers are floats, because types are guessed by the first rows, which may lack the decimals
+        of later ones. Ids are whole numbers if they are in the first rows of every file, and text
+        otherwise: as numbers, "007" and "7" would be one query.
+
+        Raises
+        ------
+        ValueError
+            If ids are text of an unknown encoding. The message names the file.
+        """
+        import pyarrow
+
+        files = [part for part in self.partitions if isinstance(part, FilePartition)]
         if not files or not files[0].is_text:
             return self
-        chosen = (*columns.features, columns.label, columns.weight, columns.propensity)
-        numbers = [name for name in chosen if name is not None and name not in self.folders]
-        schema, whole = with_floats(self.schema, numbers)
-        for name in (columns.label, columns.weight):
-            if name in numbers and _has_large_numbers(files[0], self.schema, name):
-                whole |= {name}
-        own = whole - {*columns.features}
-        parts = [replace(part, schema=schema, whole=own) for part in files]
-        for name in (columns.qid, columns.groups):
-            if name is not None and name not in self.folders:
-                parts, schema = _with_ids(parts, schema, name)
-        return replace(self, schema=schema, partitions=tuple(parts))
+        types, own = pyarrow.types, {*self.schema.names} - self.folders
+        numbers = (*columns.features, columns.label, columns.weight, columns.propensity)
+        kinds = {
+            name: pyarrow.float64()
+            for name in own.intersection(numbers)
+            for kind in [self.schema.field(name).type]
+            if types.is_integer(kind) or types.is_null(kind)
+        }
+        ids = tuple(own.intersection((columns.qid, columns.groups)))
+        for name in ids:
+            kind = self.schema.field(name).type
+            if types.is_binary(kind):
+                raise ValueError(
+                    f"{files[0].name}: column {name!r}, the query id, must hold text in UTF-8, got "
+                    "bytes of another encoding: save the file as UTF-8"
+                )
+            if is_number(kind):
+                whole = all(part.begins_whole(name) for part in files)
+                kinds[name] = pyarrow.int64() if whole else pyarrow.string()
+        schema = with_types(self.schema, kinds)
+        parts = tuple(replace(part, schema=schema, ids=ids) for part in files)
+        return replace(self, schema=schema, partitions=parts)
 
 
-def source_of(source: Any, qid: str | None = None) -> Source:
+def source_of(source: Any) -> Source:
     """Find out what a source is.
-
-    Parameters
-    ----------
-    source : any
-    qid : str or None
-        The column of query ids, which may stand in the names of folders.
 
     Raises
     ------
@@ -222,30 +229,47 @@ def source_of(source: Any, qid: str | None = None) -> Source:
     ValueError
         If there is no file, or if a file is of no known kind.
     """
-    if isinstance(source, (str, os.PathLike)):
-        return _of_paths([source], qid)
-    if (
-        isinstance(source, (list, tuple))
-        and source
-        and all(isinstance(path, (str, os.PathLike)) for path in source)
-    ):
-        return _of_paths(source, qid)
+    given = source if isinstance(source, (list, tuple)) else [source]
+    if given and all(isinstance(path, (str, os.PathLike)) for path in given):
+        return _of_paths([os.fspath(path) for path in given])
     module = type(source).__module__.partition(".")[0]
-    if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
-        return _of_lazy_frame(source)
     if module in ("dask", "dask_expr") and hasattr(source, "to_delayed"):
         return _of_dask(source)
     if module == "pyspark" and hasattr(source, "mapInArrow"):
         return _of_spark(source)
-    if module in ("pandas", "polars", "pyarrow"):
-        return _of_arrow(source)
     if callable(source):
-        return _of_factory(source)
-    raise TypeError(
-        "source must be a path or a list of paths, a frame of pandas, polars, pyarrow, Dask or "
-        "Spark, a pyarrow dataset, or a function that returns an iterator of batches, got "
-        f"{type(source).__name__}"
-    )
+        return _of_function(source)
+    if hasattr(source, "to_pyarrow_dataset"):  # a table of deltalake
+        source = source.to_pyarrow_dataset()
+    if hasattr(source, "get_fragments"):
+        return _of_dataset(source)
+    with readable("the source"):
+        return _of_arrow(source, module)
+
+
+def _of_arrow(source: Any, module: str) -> Source:
+    """Find out what rows are that a package gives to Arrow."""
+    arrow = pyarrow_for("frames")
+    if module == "pyiceberg":
+        found = source.scan() if hasattr(source, "scan") else source
+        schema = found.to_arrow_batch_reader().schema
+        return Source((StreamPartition(partial(_of_iceberg, found)),), schema)
+    if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
+        schema = to_arrow(source.head(0).collect()).schema
+        return Source((StreamPartition(partial(_of_lazy_frame, source)),), schema)
+    if hasattr(source, "fetch_arrow_reader"):  # a relation of DuckDB
+        schema = arrow.RecordBatchReader.from_stream(source.limit(0)).schema
+        return Source((StreamPartition(partial(_of_relation, source)),), schema)
+    if module == "pandas":
+        source = _snapshot(source)
+    elif hasattr(source, "read_next_batch") or not hasattr(source, "__arrow_c_stream__"):
+        raise TypeError(
+            "source must be a path or a list of paths, a frame, a dataset or a table that gives "
+            "its rows to Arrow as often as it is asked, or a function that returns an iterator of "
+            f"batches, got {type(source).__name__}"
+        )
+    table = to_arrow(source)
+    return Source((StreamPartition(partial(_of_table, table, source), "the table"),), table.schema)
 
 
 def pyarrow_for(what: str) -> Any:
@@ -258,155 +282,81 @@ def pyarrow_for(what: str) -> Any:
     return pyarrow
 
 
-def _of_paths(paths: Sequence[Any], qid: str | None) -> Source:
-    names = [os.fspath(path) for path in paths]
-    found = [one for name in names for one in _expanded(name)]
-    local = [name for name in found if "://" not in name and os.path.isfile(name)]
-    if len(local) == len(found) and all(map(looks_like_letor, local)):
-        files = SeenFiles.of(local)
-        n_features = max(map(count_features, local))
-        parts = tuple(map(LetorPartition, local))
-        sparse = n_features > limits.now.widest_letor
-        return Source(parts, None, n_features, has_ids(local[0]), sparse=sparse, files=files)
-    arrow = pyarrow_for("files of columns")
-    filesystem = None
-    if any("://" in name for name in found):
-        filesystem, found = _remote(found)
-    chosen = found[0] if len(found) == 1 else found
-    kind = _format(found)
-    separated = kind in SEPARATORS
-    if separated:  # a value in quotes may go on in the next line
-        options = arrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
-        kind = arrow.dataset.CsvFileFormat(options)
-    open_dataset = partial(arrow.dataset.dataset, chosen, format=kind, filesystem=filesystem)
-    with naming(shown(names[0])), _readable(found[0]):
-        dataset = open_dataset(partitioning="hive")
-        if qid is not None and _merges(dataset, qid):
-            folders = dataset.partitioning.schema
-            folders = folders.set(folders.get_field_index(qid), arrow.field(qid, arrow.string()))
-            dataset = open_dataset(partitioning=arrow.dataset.HivePartitioning(folders))
-        _refuse_lakes(dataset, found, filesystem is None)
-    if not dataset.files:
-        raise ValueError(f"{shown(names[0])}: found no file to read")
-    columns = dataset.schema.names
-    if separated and len(columns) == 1 and re.search("[,;\t|]", columns[0]):
-        raise ValueError(
-            f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
-            "by commas in a file .csv, and by tabs in a file .tsv"
-        )
-    files = SeenFiles.of_dataset(dataset)
-    schema, first = _common_schema(dataset)
-    return _of_dataset(dataset, files, None if separated else schema, first)
+@dataclass(frozen=True, eq=False)
+class StreamPartition(Partition):
+    """What yields Arrow's batches, or frames, whenever it is asked for some columns.
 
-
-# What the folder of a table of a lake holds, and what reads the files that the table still has.
-LAKES = {
-    "_delta_log": "deltalake.DeltaTable(folder).to_pyarrow_dataset()",
-    "metadata": "the scan().to_arrow() of a table of pyiceberg",
-    ".hoodie": "the snapshot of a table of hudi",
-}
-
-
-def _refuse_lakes(dataset: Any, paths: Sequence[str], local: bool) -> None:
-    """Refuse files of a table whose log says which of them still count."""
-    from pyarrow.fs import FileSelector, FileType
-
-    system = dataset.filesystem
-    folders = {str(one) for file in dataset.files for one in PurePosixPath(file).parents}
-    if not local:  # where nobody may look above the folder that is given
-        given = tuple(path.rstrip("/") for path in paths)
-        folders = {one for one in folders if one.startswith(given)}
-    for folder in sorted(folders):
-        for log, reader in LAKES.items():
-            path = f"{folder}/{log}"
-            if system.get_file_info(path).type == FileType.Directory and (
-                log != "metadata"
-                or any(
-                    one.path.endswith(".metadata.json")
-                    for one in system.get_file_info(FileSelector(path))
-                )
-            ):
-                raise ValueError(
-                    f"{shown(folder)} has {log!r}, which says which of its files still count: give "
-                    f"{reader} in place of the files"
-                )
-
-
-def _common_schema(dataset: Any) -> tuple[Any, dict[str, str]]:
-    """Return the schema of files that say their types, and the first file that has each column.
-
-    The types are those of the first file with values, or types that hold the numbers of all.
+    Attributes
+    ----------
+    stream : callable
+        Takes names of columns.
+    name : str
+    is_text, folders, files : as those of `Partition`
     """
+
+    stream: Callable[[list[str]], Iterable[Any]]
+    name: str = "the source"
+    is_text: bool = False
+    folders: Collection[str] = ()
+    files: Sequence[str] = ()
+
+    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+        """Yield the rows; see `Partition`."""
+        names = columns.names(features) or columns.names()[:1]  # one tells how many rows there are
+        with readable(self.name):
+            batches = self.stream(names)
+            yield from rows_of_batches(batches, number, self.name, columns, features)
+
+
+def _of_table(table: Any, _: object, names: list[str]) -> Iterator[Any]:
+    """Yield batches of a table in memory.
+
+    A frame of pandas notices that others write to it for as long as it is kept, beside the table.
+    """
+    return in_batches(table.select(names))
+
+
+def _of_lazy_frame(frame: Any, names: list[str]) -> Iterator[Any]:
+    frame = frame.select(names)
+    if not hasattr(frame, "collect_batches"):
+        return iter([to_arrow(frame.collect())])
+    frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
+    return map(to_arrow, frames)
+
+
+def _of_relation(relation: Any, names: list[str]) -> Any:
     import pyarrow
 
-    schema, known = dataset.schema, None
-    first: dict[str, str] = {}
-    for fragment in dataset.get_fragments():
-        with naming(shown(fragment.path)), _readable(fragment.path):
-            own = fragment.physical_schema
-        if known is None or not own.equals(known):
-            known, schema = own, common_schema(schema, own)
-            for field in own:
-                if not pyarrow.types.is_null(field.type):
-                    first.setdefault(field.name, shown(fragment.path))
-    return schema, first
+    return pyarrow.RecordBatchReader.from_stream(relation.select(*names))
 
 
-def _merges(dataset: Any, qid: str) -> bool:
-    """Tell whether query ids in names of folders became numbers, but are not written as such.
+def _of_iceberg(scan: Any, names: list[str]) -> Any:
+    return scan.select(*names).to_arrow_batch_reader()
 
-    As numbers, "007" and "7" would be one query.
+
+def _of_filtered(dataset: Any, names: list[str]) -> Any:
+    options = _scan_options(getattr(dataset, "format", None))
+    return dataset.to_batches(columns=names, batch_size=limits.now.batch_rows, **options)
+
+
+def _of_frames(function: Callable[[], Any], names: list[str]) -> Iterator[Any]:
+    """Yield copies of what a function yields, which may use its memory again."""
+    return (copied(to_arrow(frame).select(names)) for frame in function())
+
+
+def _snapshot(frame: Any) -> Any:
+    """Return a frame of pandas that does not see later changes of the given one.
+
+    Where pandas copies on write, nothing is copied now, but what is changed later.
     """
-    folders = dataset.partitioning.schema
-    at = folders.get_field_index(qid)
-    if at < 0 or not is_number(value_type(folders.field(at).type)):
-        return False
-    names = {name for path in dataset.files for name in path.split("/")[:-1]}
-    pairs = [name.partition("=") for name in map(unquote, names)]
-    texts = {text for key, _, text in pairs if key == qid}
-    return any(WHOLE.fullmatch(text) is None for text in texts - {NO_FOLDER_VALUE})
+    import pandas
+
+    major = int(pandas.__version__.partition(".")[0])
+    on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
+    return frame.copy(deep=not on_write)
 
 
-def _expanded(name: str) -> list[str]:
-    if "://" in name or os.path.exists(name):
-        return [name]
-    if not any(sign in name for sign in "*?["):
-        raise FileNotFoundError(2, "No such file or directory", name)
-    if found := sorted(glob.glob(name, recursive=True)):
-        return found
-    raise ValueError(f"{shown(name)}: no file has such a name")
-
-
-def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
-    """Return the file system of addresses, and the paths there; patterns are resolved.
-
-    The name of a file that exists is no pattern.
-    """
-    if not any(sign in name for name in names for sign in "*?["):
-        from pyarrow.fs import FileSystem
-
-        try:
-            pairs = [FileSystem.from_uri(name) for name in names]
-            return pairs[0][0], [path for _, path in pairs]
-        except ValueError:  # a kind of address that fsspec may know
-            pass
-    try:
-        import fsspec
-    except ImportError as error:
-        raise ImportError(
-            f"{shown(names[0])}: pyarrow does not know such addresses or patterns, and fsspec is "
-            "missing: pip install fsspec"
-        ) from error
-
-    systems = [fsspec.core.url_to_fs(name) for name in names]
-    found = []
-    for system, path in systems:
-        pattern = any(sign in path for sign in "*?[") and not system.exists(path)
-        found += sorted(system.glob(path)) if pattern else [path]
-    if not found:
-        raise ValueError(f"{shown(names[0])}: no file has such a name")
-    return systems[0][0], found
-
+# Files of columns ---------------------------------------------------------------------------------
 
 FORMATS = {
     ".parquet": "parquet",
@@ -422,129 +372,165 @@ FORMATS = {
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
-def _format(names: Sequence[str]) -> str:
-    """Return the format of files, by their names; a folder holds Parquet files."""
-    for name in names:
-        path = name
-        if os.path.isdir(name):
-            inner = (
-                os.path.join(folder, file)
-                for folder, _, files in sorted(os.walk(name))
-                for file in sorted(files)
-                if not re.search(r"(^|[/\\])[_.]", os.path.join(folder[len(name) :], file))
-            )
-            path = next(inner, "")
-        kind = next((FORMATS[end] for end in FORMATS if path.lower().endswith(end)), None)
-        if kind is not None:
-            return kind
-        if os.path.isfile(path):
-            raise ValueError(
-                f"{shown(path)}: found no LETOR file, and a name that does not end with one of "
-                f"{', '.join(FORMATS)}"
-            )
-    return "parquet"
+def _of_paths(names: list[str]) -> Source:
+    filesystem = None
+    if any("://" in name for name in names):
+        pyarrow_for("files of columns")
+        filesystem, found = _remote(names)
+    else:
+        found = [one for name in names for one in _expanded(name)]
+        if all(os.path.isfile(name) and looks_like_letor(name) for name in found):
+            files = SeenFiles.of(found)
+            n_features = max(map(count_features, found))
+            parts = tuple(map(LetorPartition, found))
+            sparse = n_features > limits.now.widest_letor
+            return Source(parts, None, n_features, has_ids(found[0]), sparse=sparse, files=files)
+    arrow = pyarrow_for("files of columns")
+    kind = _format(found)
+    separated = kind in SEPARATORS
+    if separated:  # a value in quotes may go on in the next line
+        options = arrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
+        kind = arrow.dataset.CsvFileFormat(options)
+    with naming(shown(names[0])), readable(found[0]):
+        dataset = arrow.dataset.dataset(
+            found[0] if len(found) == 1 else found,
+            format=kind,
+            filesystem=filesystem,
+            partitioning="hive",
+        )
+    _refuse_lakes(dataset)
+    if not dataset.files:
+        raise ValueError(f"{shown(names[0])}: found no file to read")
+    columns = dataset.schema.names
+    if separated and len(columns) == 1 and re.search("[,;\t|]", columns[0]):
+        raise ValueError(
+            f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
+            "by commas in a file .csv, and by tabs in a file .tsv"
+        )
+    return _of_dataset(dataset, unites=True)
 
 
-def _of_dataset(
-    dataset: Any, files: SeenFiles, schema: Any = None, first: Mapping[str, str] | None = None
-) -> Source:
-    """Return the files of a dataset, whose columns are read as the types of a schema.
+def _expanded(name: str) -> list[str]:
+    """Return the paths on this machine that a path or a pattern stands for."""
+    if os.path.exists(name):
+        return [name]
+    if not any(sign in name for sign in "*?["):
+        raise FileNotFoundError(2, "No such file or directory", name)
+    if found := sorted(glob.glob(name, recursive=True)):
+        return found
+    raise ValueError(f"{shown(name)}: no file has such a name")
 
-    `first` names the first file that has each column.
+
+def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the file system of addresses, and the paths there; fsspec resolves patterns."""
+    if not any(sign in name for name in names for sign in "*?["):
+        from pyarrow.fs import FileSystem
+
+        with suppress(ValueError):  # of a kind of address that fsspec may know
+            pairs = [FileSystem.from_uri(name) for name in names]
+            return pairs[0][0], [path for _, path in pairs]
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise ImportError(
+            f"{shown(names[0])}: pyarrow does not know such addresses or patterns, and fsspec is "
+            "missing: pip install fsspec"
+        ) from error
+    pairs = [url_to_fs(name) for name in names]
+    found = [
+        one
+        for system, path in pairs
+        # The name of a file that exists is no pattern.
+        for one in ([path] if system.exists(path) else sorted(system.glob(path)))
+    ]
+    if not found:
+        raise ValueError(f"{shown(names[0])}: no file has such a name")
+    return pairs[0][0], found
+
+
+def _format(paths: Sequence[str]) -> str:
+    """Return the format of files, by the name of the first one; a folder holds Parquet files."""
+    name = paths[0]
+    if os.path.isdir(name):
+        inside = sorted(glob.iglob(f"{glob.escape(name)}/**", recursive=True))
+        shown_ones = (one for one in inside if not re.search(r"[/\\][_.]", one[len(name) :]))
+        name = next(filter(os.path.isfile, shown_ones), "")
+    kind = next((FORMATS[end] for end in FORMATS if name.lower().endswith(end)), None)
+    if kind is None and os.path.isfile(name):
+        raise ValueError(
+            f"{shown(name)}: found no LETOR file, and a name that does not end with one of "
+            f"{', '.join(FORMATS)}"
+        )
+    return kind or "parquet"
+
+
+# What the folder of a table of a lake holds, and what reads the files that the table still has.
+LAKES = {
+    "_delta_log": "deltalake.DeltaTable(folder)",
+    "metadata": "the table of pyiceberg",
+    ".hoodie": "the snapshot of a table of hudi",
+}
+
+
+def _refuse_lakes(dataset: Any) -> None:
+    """Refuse files of a table whose log says which of them still count."""
+    from pyarrow.fs import FileSelector, FileType
+
+    system = dataset.filesystem
+    for folder in sorted(
+        {str(one) for file in dataset.files for one in PurePosixPath(file).parents}
+    ):
+        for log, reader in LAKES.items():
+            path, inside = f"{folder}/{log}", []
+            with suppress(OSError):  # nobody may look above the folder that is given
+                if system.get_file_info(path).type == FileType.Directory:
+                    inside = system.get_file_info(FileSelector(path))
+            ending = ".metadata.json" if log == "metadata" else ""
+            if any(one.path.endswith(ending) for one in inside):
+                raise ValueError(
+                    f"{shown(folder)} has {log!r}, which says which of its files still count: give "
+                    f"scan {reader} in place of the files"
+                )
+
+
+def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
+    """Return the files of a dataset of pyarrow.
+
+    If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
+    pyarrow_for("datasets")
+    files = SeenFiles.of_dataset(dataset)
+    is_text = _is_text(dataset)
+    try:
+        fragments = list(dataset.get_fragments()) if hasattr(dataset, "files") else []
+    except ValueError:  # a filter, without which fragments would be read
+        fragments = []
+    if not fragments:
+        if unites or getattr(dataset, "files", None) == []:
+            raise ValueError("source must have rows, got no file")
+        told = getattr(getattr(dataset, "partitioning", None), "schema", None)
+        part = StreamPartition(
+            partial(_of_filtered, dataset),
+            "the dataset",
+            is_text,
+            frozenset(() if told is None else told.names),
+            tuple(getattr(dataset, "files", ())),
+        )
+        return Source((part,), dataset.schema, files=files)
     from pyarrow.dataset import get_partition_keys
 
-    schema = dataset.schema if schema is None else schema
-    parts: list[Any] = []
-    folders = set()
-    for fragment in dataset.get_fragments():
+    schema, parts, folders = dataset.schema, [], set()
+    for fragment in fragments:
         folders |= get_partition_keys(fragment.partition_expression).keys()
-        pieces = [fragment]
-        path = getattr(fragment, "path", "the dataset")
-        with naming(shown(path)), _readable(path):
-            if hasattr(fragment, "row_groups"):  # which reads the end of the file
-                pieces = _groups(fragment)
-        parts += [_FragmentPartition(piece, schema, first or {}) for piece in pieces]
+        with naming(shown(fragment.path)), readable(fragment.path):
+            if unites:
+                schema = common_schema(schema, fragment.physical_schema)
+            groups = _groups(fragment) if hasattr(fragment, "row_groups") else [fragment]
+        parts += groups
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    later = {name: file for name, file in (first or {}).items() if name not in schema.names}
-    return Source(tuple(parts), schema, folders=frozenset(folders), later=later, files=files)
-
-
-@contextmanager
-def _readable(path: str) -> Iterator[None]:
-    """Within this context, pyarrow's errors are ValueErrors that name a file."""
-    import pyarrow
-
-    try:
-        yield
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        if getattr(error, "errno", None) is not None:
-            raise  # an error of the system, not of the contents
-        # An error of a folder names the file in it.
-        named = re.search(r"'([^']*)'", str(error)) if os.path.isdir(path) else None
-        file = named[1] if named is not None and os.path.isfile(named[1]) else path
-        raise ValueError(f"{shown(file)}: cannot be read: {_plain_cause(error)}") from error
-
-
-def _plain_cause(error: Exception) -> str:
-    """Return what pyarrow says, or what it comes to for a user of `scan`."""
-    return next((cause for words, cause in CAUSES.items() if words in str(error)), str(error))
-
-
-def first_texts(part: Any, schema: Any, name: str) -> Any:
-    """Return the first rows of a column of a file of text, as they are written, or None."""
-    import pyarrow
-
-    place = schema.get_field_index(name)
-    as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
-    with naming(part.name), _readable(part.name):
-        heads = part.fragment.to_batches(columns=[name], schema=as_text, batch_readahead=0)
-        head = next(heads, None)
-    return None if head is None else head.column(0)
-
-
-def _has_large_numbers(part: Any, schema: Any, name: str | None) -> bool:
-    """Tell whether pyarrow made floats of whole numbers because they take more than 64 bits."""
-    import pyarrow
-
-    if name is None or not pyarrow.types.is_floating(schema.field(name).type):
-        return False
-    texts = first_texts(part, schema, name)
-    found = [] if texts is None else texts.unique().to_pylist()
-    return bool(found) and all(text and WHOLE.fullmatch(text.strip()) for text in found)
-
-
-def _with_ids(parts: list[Any], schema: Any, name: str) -> tuple[list[Any], Any]:
-    """Return files of text and their schema, given the column of query ids.
-
-    Ids are whole numbers if they are in the first rows of every file, and text otherwise: as
-    numbers, "007" and "7" would be one query. Later rows that differ are refused when they are
-    read.
-
-    Raises
-    ------
-    ValueError
-        If the ids are text of an unknown encoding. The message names the file.
-    """
-    import pyarrow
-
-    place = schema.get_field_index(name)
-    kind = schema.field(place).type
-    if pyarrow.types.is_binary(kind):
-        raise ValueError(
-            f"{parts[0].name}: column {name!r}, the query id, must hold text in UTF-8, got bytes "
-            "of another encoding: save the file as UTF-8"
-        )
-    if is_number(kind):
-        as_text = schema.set(place, pyarrow.field(name, pyarrow.string()))
-        schema = schema.set(place, pyarrow.field(name, pyarrow.int64()))
-        for part in parts:
-            texts = first_texts(part, schema, name)
-            if texts is not None and whole_numbers(texts)[1] >= 0:
-                schema = as_text
-                break
-    return [replace(part, schema=schema, ids=(*part.ids, name)) for part in parts], schema
+    found = tuple(FilePartition(part, schema) for part in parts)
+    return Source(found, schema, folders=frozenset(folders), files=files)
 
 
 def _groups(fragment: Any) -> list[Any]:
@@ -561,40 +547,36 @@ def _groups(fragment: Any) -> list[Any]:
     return [fragment.subset(row_group_ids=ids) for ids in pieces]
 
 
-def _as_text(schema: Any, names: Iterable[str]) -> Any:
-    """Return a schema in which some columns are text."""
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Within this context, pyarrow's errors are ValueErrors that name a file."""
     import pyarrow
 
-    for name in names:
-        schema = schema.set(schema.get_field_index(name), pyarrow.field(name, pyarrow.string()))
-    return schema
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # an error of the system, not of the contents
+        known = (cause for words, cause in CAUSES.items() if words in str(error))
+        raise ValueError(f"{shown(path)}: cannot be read: {next(known, error)}") from error
 
 
 @dataclass(frozen=True, eq=False)
-class _FragmentPartition(Partition):
+class FilePartition(Partition):
     """A file that pyarrow reads, or some row groups of it.
 
     Attributes
     ----------
     fragment : pyarrow.dataset.Fragment
     schema : pyarrow.Schema
-        The types that the columns are read as.
-    first : mapping of str to str
-        The first file that has each column; empty if the schema comes from elsewhere.
-    whole : frozenset of str
-        Columns of a file of text that are read as floats, and whose first rows are whole numbers.
+        The types that the columns are read as. What the file lacks is missing in all of its rows.
     ids : tuple of str
         The columns of ids of a file of text: of queries and of groups.
-    both : frozenset of str
-        Columns of a file of text whose text is read too.
     """
 
     fragment: Any
     schema: Any
-    first: Mapping[str, str] = field(default_factory=dict)
-    whole: frozenset[str] = frozenset()
     ids: tuple[str, ...] = ()
-    both: frozenset[str] = frozenset()
 
     @property
     def is_text(self) -> bool:
@@ -613,7 +595,7 @@ class _FragmentPartition(Partition):
     def name(self) -> str:
         """The path."""
         groups = getattr(self.fragment, "row_groups", None)
-        path = shown(getattr(self.fragment, "path", "the dataset"))
+        path = shown(self.fragment.path)
         if groups and groups[0].id > 0:
             return f"{path}, from row group {groups[0].id} on"
         return path
@@ -627,102 +609,61 @@ class _FragmentPartition(Partition):
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
-        import pyarrow
-
         names = columns.names(features)
-        try:
+        with readable(self.name), self._naming_columns():
             yield from rows_of_batches(self._read(names), number, self.name, columns, features)
-        except (pyarrow.ArrowException, OSError) as error:
-            message = f"{self.name}: cannot be read: {self._cause(error, names)}"
-            raise ValueError(message) from error
 
-    def _cause(self, error: Exception, names: list[str]) -> str:
-        """Return an error of pyarrow in words that name the column, where there is one."""
+    @contextmanager
+    def _naming_columns(self) -> Iterator[None]:
+        """Within this context, errors of pyarrow name columns, and count rows as ours do."""
         import pyarrow
 
-        if not isinstance(error, pyarrow.ArrowInvalid | pyarrow.ArrowNotImplementedError):
-            return _plain_cause(error)
-        own = self.fragment.physical_schema
-        cause = re.sub(
-            r"In CSV column #([0-9]+)",
-            lambda one: f"column {own.names[int(one[1])]!r}",
-            _plain_cause(error),
-        )
-        cause = re.sub(  # whose first row is the header, number 1
-            r"Row #([0-9]+)", lambda one: f"row {int(one[1]) - 2}, {counted(self.name)}", cause
-        )
-        others = [name for name in names if not _same_column(own, self.schema, name)]
-        others = [name for name in others if own.get_field_index(name) >= 0]
-        if not others or self.is_text:
-            return cause
-        name = others[0]
-        return f"{self._differing(own, name)}: {cause}"
-
-    def _differing(self, own: Any, name: str) -> str:
-        """Return words for the types of a column here and in the first file that has it."""
-        there = self.first.get(name, "the schema of the dataset")
-        return (
-            f"column {name!r} holds {_in_words(own.field(name).type)}, but in {there} "
-            f"{_in_words(self.schema.field(name).type)}"
-        )
+        try:
+            yield
+        except pyarrow.ArrowInvalid as error:
+            names = self.fragment.physical_schema.names if self.is_text else []
+            text = re.sub(
+                "In CSV column #([0-9]+)", lambda one: f"column {names[int(one[1])]!r}", str(error)
+            )
+            text = re.sub(  # whose first row is the header, number 1
+                "Row #([0-9]+)", lambda one: f"row {int(one[1]) - 2}, {counted(self.name)}", text
+            )
+            raise pyarrow.ArrowInvalid(text) from error
 
     def _read(self, names: list[str]) -> Iterator[Any]:
         """Yield batches of the columns with the given names."""
-        if hasattr(self.fragment, "row_groups"):
-            from pyarrow.parquet import ParquetFile
-
-            with self.fragment.filesystem.open_input_file(self.fragment.path) as raw:
-                file = ParquetFile(raw, page_checksum_verification=True)
-                self._require_same_groups(file.metadata)
-                own = file.schema_arrow
-                self._require(own, names)
-                if not self.folders.intersection(names) and all(
-                    _same_column(own, self.schema, name) for name in names
-                ):
-                    # Datasets read ahead by many row groups, which takes more memory and time.
-                    for group in self.fragment.row_groups:
-                        yield from _batches_of(file, group, names)
-                    return
-        self._require(self.fragment.physical_schema, names)
-        schema, first = self.schema, 0
-        schema = _as_text(schema, filter(self._are_whole, self.ids))
-        read = partial(
-            self.fragment.to_batches,
-            batch_size=limits.now.batch_rows,
-            batch_readahead=1,
-            fragment_readahead=1,
-            fragment_scan_options=_verifying(self.fragment.format),
-        )
-        both = sorted(self.both.intersection(names))
-        # The bytes of a file alone decide where its batches end, not what is read of them.
-        texts = read(columns=both, schema=_as_text(schema, both)) if both else repeat(None)
-        for batch, text in zip(read(columns=names, schema=schema), texts, strict=bool(both)):
-            for name in both:
-                batch = batch.append_column(AS_TEXT + name, text.column(name))
-            for name in self.whole.intersection(names):
-                self._refuse_rounded(batch, name, first)
+        self._require_kinds(names)
+        first = 0
+        for batch in self._batches(names, self.schema):
             for name in {*self.ids}.intersection(names):
                 batch = self._with_ids(batch, name, first)
             yield batch
             first += batch.num_rows
 
-    def _require_same_groups(self, now: Any) -> None:
-        """Raise a ValueError if a Parquet file has other row groups than `scan` saw."""
-        before, name = self.fragment.metadata.num_row_groups, shown(self.fragment.path)
-        if now.num_row_groups != before:
-            raise changed(f"{name} had {before} row groups, and has {now.num_row_groups}")
-        for group in self.fragment.row_groups:
-            n_rows = now.row_group(group.id).num_rows
-            if n_rows != group.num_rows:
-                raise changed(
-                    f"{name} had {group.num_rows} rows in row group {group.id}, and has {n_rows}"
-                )
+    def _batches(self, names: list[str], schema: Any) -> Iterator[Any]:
+        """Yield the batches of some columns. Files of text have their ids as text."""
+        # Row group by row group, because pyarrow would read ahead, as we do ourselves.
+        pieces = getattr(self.fragment, "split_by_row_group", lambda: [self.fragment])()
+        for piece in pieces:
+            yield from piece.to_batches(
+                columns=names,
+                schema=with_types(schema, dict.fromkeys(self._whole(), "string")),
+                batch_size=limits.now.batch_rows,
+                batch_readahead=0,
+                fragment_readahead=0,
+                **_scan_options(self.fragment.format),
+            )
 
-    def _are_whole(self, name: str) -> bool:
-        """Tell whether the ids of a column are whole numbers."""
-        import pyarrow
+    def _whole(self) -> list[str]:
+        """Return the columns of ids of a file of text that are whole numbers."""
+        return [name for name in self.ids if str(self.schema.field(name).type) == "int64"]
 
-        return bool(pyarrow.types.is_integer(self.schema.field(name).type))
+    def begins_whole(self, name: str) -> bool:
+        """Tell whether the first texts of a column of a file of text are whole numbers."""
+        schema = with_types(self.schema, {name: "string"})
+        with readable(self.name):
+            head = next(self._batches([name], schema), None)
+        return head is None or whole_numbers(head.column(0))[1] < 0
 
     def _with_ids(self, batch: Any, name: str, first: int) -> Any:
         """Return a batch whose ids are numbers if all are, and null if they are empty."""
@@ -730,55 +671,58 @@ class _FragmentPartition(Partition):
 
         at = batch.schema.get_field_index(name)
         column = batch.column(at)
-        if not self._are_whole(name):
-            if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
-                column = pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
-            return batch.set_column(at, name, column)
-        numbers, row = whole_numbers(column)
-        if row >= 0:
-            raise placed_error(
-                f"{Place(self.name, 0, first).row(row)}: column {name!r} must hold whole "
-                "numbers without leading zeros and signs, as the first rows do, got "
-                f"{column[row].as_py()!r}, which must not become the id of another "
-                "query: for ids of text, begin all with a letter, or give scan the source "
-                "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat(convert_options"
-                f"=pyarrow.csv.ConvertOptions(column_types={{{name!r}: pyarrow.string()}})))"
-            )
-        return batch.set_column(at, name, numbers)
+        if "string" in str(column.type):
+            column = pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
+        if name in self._whole():
+            texts = column
+            column, row = whole_numbers(texts)
+            if row >= 0:
+                raise placed_error(
+                    f"{Place(self.name, 0, first).row(row)}: column {name!r} must hold whole "
+                    "numbers without leading zeros and signs, as the first rows do, got "
+                    f"{texts[row].as_py()!r}, which must not become the id of another "
+                    "query: for ids of text, begin all with a letter, or give scan the source "
+                    "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat("
+                    "convert_options=pyarrow.csv.ConvertOptions(column_types="
+                    f"{{{name!r}: pyarrow.string()}})))"
+                )
+        return batch.set_column(at, name, column)
 
-    def with_texts(self, names: Iterable[str], both: Iterable[str] = ()) -> _FragmentPartition:
+    def with_texts(self, names: Iterable[str]) -> FilePartition:
         """Return the file, of which some columns are text; see `Partition`."""
         if not self.is_text:
             return self
-        texts = set(names) - self.folders
-        schema, whole = _as_text(self.schema, texts), self.whole - texts
-        ids, both = tuple(name for name in self.ids if name not in texts), {*both} - self.folders
-        return replace(self, schema=schema, whole=whole, ids=ids, both=frozenset(both))
+        texts = dict.fromkeys({*names} - self.folders, "string")
+        ids = tuple(name for name in self.ids if name not in texts)
+        return replace(self, schema=with_types(self.schema, texts), ids=ids)
 
-    def _refuse_rounded(self, batch: Any, name: str, first: int) -> None:
-        """Raise a ValueError if a column of whole numbers has ones that floats may round."""
-        values = batch.column(name).to_numpy(zero_copy_only=False)
-        large = np.abs(values) >= LARGEST_WHOLE  # 2**53 + 1 is rounded to 2**53
-        if large.any():
-            row = int(np.argmax(large))
-            raise placed_error(
-                f"{Place(self.name, 0, first).row(row)}: column {name!r} holds whole numbers, and "
-                f"must hold ones below 2**53, which a float64 can hold, got {values[row]:.0f}"
-            )
+    def _require_kinds(self, names: list[str]) -> None:
+        """Raise a ValueError if the file has values of another kind than others.
 
-    def _require(self, own: Any, names: list[str]) -> None:
-        """Raise a ValueError if the file lacks a column, or has values of another kind than others.
-
-        pyarrow would fill it with nulls, make numbers of text, or cut times to dates.
+        pyarrow would make numbers of text, or cut times to dates.
         """
-        names = [name for name in names if name not in self.folders]
-        for name in () if self.is_text else set(names).intersection(own.names, self.schema.names):
-            kinds = own.field(name).type, self.schema.field(name).type
-            if str(kinds[0]) != "null" and len(set(map(kind_of_values, kinds))) > 1:
-                raise placed_error(f"{self.name}: {self._differing(own, name)}")
-        for name in names:
-            if name not in own.names:
-                raise placed_error(f"{self.name}: the file has no column {name!r}")
+        own = self.fragment.physical_schema
+        for name in () if self.is_text else {*own.names, *()}.intersection(names) - self.folders:
+            kinds = [kind_of_values(one.field(name).type) for one in (own, self.schema)]
+            if str(own.field(name).type) != "null" and kinds[0] != kinds[1]:
+                raise placed_error(
+                    f"{self.name}: column {name!r} holds {kinds[0]}, but {kinds[1]} in other files"
+                )
+
+
+def whole_numbers(column: Any) -> tuple[Any, int]:
+    """Return a column of text as int64, and the first row of another text, or -1.
+
+    Numbers have no leading zeros and plus signs, so that each is that of one text.
+    """
+    import pyarrow.compute
+
+    encoded = column.dictionary_encode()  # neighbouring ids are mostly equal
+    texts = pyarrow.compute.utf8_trim_whitespace(encoded.dictionary)
+    known = pyarrow.compute.match_substring_regex(texts, WHOLE)
+    if (wrong := known.index(False).as_py()) >= 0:
+        return None, encoded.indices.index(wrong).as_py()
+    return texts.cast(pyarrow.int64()).take(encoded.indices), -1
 
 
 def _is_text(dataset: Any) -> bool:
@@ -787,129 +731,21 @@ def _is_text(dataset: Any) -> bool:
     return isinstance(getattr(dataset, "format", None), pyarrow.dataset.CsvFileFormat)
 
 
-def _in_words(kind: Any) -> str:
-    return f"{kind_of_values(kind)} ({kind})"
-
-
-def _verifying(kind: Any) -> Any:
+def _scan_options(kind: Any) -> dict[str, Any]:
     """Return options to read Parquet files by, which verify the checksums of pages.
 
-    None takes those of the format: it is no format of Parquet, or it has options of its own.
+    None are given to another format, or to one that has options of its own.
     """
     from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
 
     options = ParquetFragmentScanOptions
     if isinstance(kind, ParquetFileFormat) and kind.default_fragment_scan_options == options():
-        return options(page_checksum_verification=True)
-    return None
+        own = options(page_checksum_verification=True, pre_buffer=False)
+        return {"fragment_scan_options": own}
+    return {}
 
 
-def _same_column(own: Any, schema: Any, name: str) -> bool:
-    index = own.get_field_index(name)
-    return bool(index >= 0 and own.field(index).type == schema.field(name).type)
-
-
-def _batches_of(file: Any, group: Any, names: list[str]) -> Iterator[Any]:
-    """Yield the rows of a row group: a small one at once."""
-    if group.num_rows > limits.now.row_group_rows:
-        yield from file.iter_batches(limits.now.batch_rows, row_groups=[group.id], columns=names)
-        return
-    table = file.read_row_group(group.id, columns=names)
-    yield from in_batches(table)
-
-
-def _of_arrow(frame: Any) -> Source:
-    arrow = pyarrow_for("frames")
-    if isinstance(frame, arrow.dataset.Dataset):
-        files = SeenFiles.of_dataset(frame)
-        try:
-            next(iter(frame.get_fragments()), None)
-        except ValueError:  # a filter, without which fragments would be read
-            return Source((_DatasetPartition(frame),), frame.schema, files=files)
-        if hasattr(frame, "files"):
-            return _of_dataset(frame, files)
-        return Source((_DatasetPartition(frame),), frame.schema, files=files)
-    if isinstance(frame, arrow.RecordBatch):
-        frame = arrow.Table.from_batches([frame])
-    if type(frame).__module__.partition(".")[0] == "pandas":
-        frame = _snapshot(frame)
-    table = frame if isinstance(frame, arrow.Table) else to_arrow(frame)
-    size = limits.now.partition_rows
-    starts = range(0, max(1, table.num_rows), size)
-    parts = [_FramePartition(table.slice(start, size), start, frame) for start in starts]
-    return Source(tuple(parts), table.schema)
-
-
-def _snapshot(frame: Any) -> Any:
-    """Return a frame of pandas that does not see later changes of the given one.
-
-    Where pandas copies on write, nothing is copied now, but what is changed later.
-    """
-    import pandas
-
-    major = int(pandas.__version__.partition(".")[0])
-    on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
-    return frame.copy(deep=not on_write)
-
-
-@dataclass(frozen=True, eq=False)
-class _FramePartition(Partition):
-    """Rows of a pyarrow table in memory, from row `start` of `frame` on.
-
-    A frame of pandas notices that others write to it for as long as it is kept.
-    """
-
-    table: Any
-    start: int
-    frame: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Send the rows alone to another process, where they have memory of their own."""
-        return _FramePartition, (self.table, self.start)
-
-    @property
-    def name(self) -> str:
-        """The rows of the table."""
-        return "the table" if self.start == 0 else f"the table from row {self.start} on"
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        table = self.table.select(columns.names(features))
-        yield from rows_of_batches(in_batches(table), number, self.name, columns, features)
-
-
-@dataclass(frozen=True, eq=False)
-class _DatasetPartition(Partition):
-    """A pyarrow dataset without files."""
-
-    dataset: Any
-    name: str = "the dataset"
-
-    @property
-    def is_text(self) -> bool:
-        """Whether its files are text."""
-        return _is_text(self.dataset)
-
-    @property
-    def folders(self) -> set[str]:
-        """The columns whose values stand in the names of the folders, not in the files."""
-        schema = getattr(getattr(self.dataset, "partitioning", None), "schema", None)
-        return set() if schema is None else set(schema.names)
-
-    @property
-    def files(self) -> list[str]:
-        """The paths of the files, if the dataset has any."""
-        return list(getattr(self.dataset, "files", ()))
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        batches = self.dataset.to_batches(
-            columns=columns.names(features),
-            batch_size=limits.now.batch_rows,
-            fragment_scan_options=_verifying(getattr(self.dataset, "format", None)),
-        )
-        with _readable(self.name):
-            yield from rows_of_batches(batches, number, self.name, columns, features)
+# Clusters and functions ---------------------------------------------------------------------------
 
 
 def _of_dask(frame: Any) -> Source:
@@ -935,32 +771,8 @@ def _of_spark(frame: Any) -> Source:
     return Source((), schema, engine=lambda _names: SparkEngine(frame))
 
 
-def _of_lazy_frame(frame: Any) -> Source:
-    pyarrow_for("polars")
-    schema = to_arrow(frame.head(0).collect()).schema
-    return Source((_LazyPartition(frame),), schema)
-
-
-@dataclass(frozen=True, eq=False)
-class _LazyPartition(Partition):
-    """A lazy frame of polars, which reads the columns that are needed."""
-
-    frame: Any
-    name: str = "the lazy frame"
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        frame = self.frame.select(columns.names(features))
-        if hasattr(frame, "collect_batches"):
-            frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
-        else:
-            frames = [frame.collect()]
-        batches = (one.to_arrow() for one in frames)
-        yield from rows_of_batches(batches, number, self.name, columns, features)
-
-
-def _of_factory(factory: Callable[[], Any]) -> Source:
-    iterators = factory(), factory()
+def _of_function(function: Callable[[], Any]) -> Source:
+    iterators = function(), function()
     if iterators[0] is iterators[1] and isinstance(iterators[0], Iterator):
         raise ValueError(
             "source must return a new iterator for every pass, got the same one twice: make it "
@@ -969,43 +781,40 @@ def _of_factory(factory: Callable[[], Any]) -> Source:
     first = next(iter(iterators[0]), None)
     if first is None:
         raise ValueError("source must yield batches, got none")
-    part = _FactoryPartition(factory)
-    if isinstance(first, (tuple, list)):
-        if len(first) not in (2, 3, 4):
-            raise ValueError(
-                "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
-                f"{len(first)}"
-            )
-        X = first[0]
-        if np.ndim(X) != 2:
-            raise ValueError(f"batches must have X of two dimensions, got {np.ndim(X)}")
-        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-        has_queries = len(first) > 2 and first[2] is not None
-        return Source((part,), None, X.shape[1], has_queries, dtype, issparse(X))
-    pyarrow_for("frames")
-    return Source((part,), to_arrow(first).schema)
+    if not isinstance(first, (tuple, list)):
+        pyarrow_for("frames")
+        with readable("the source"):
+            schema = to_arrow(first).schema
+        return Source((StreamPartition(partial(_of_frames, function)),), schema)
+    if len(first) not in (2, 3, 4):
+        raise ValueError(
+            "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
+            f"{len(first)}"
+        )
+    X = first[0]
+    if np.ndim(X) != 2:
+        raise ValueError(f"batches must have X of two dimensions, got {np.ndim(X)}")
+    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+    has_queries = len(first) > 2 and first[2] is not None
+    part = ArraysPartition(function)
+    return Source((part,), None, X.shape[1], has_queries, dtype, issparse(X))
 
 
 @dataclass(frozen=True, eq=False)
-class _FactoryPartition(Partition):
-    """What a function yields, which is called for every pass over the rows.
+class ArraysPartition(Partition):
+    """Arrays that a function yields, which is called for every pass over the rows.
 
     A batch is copied before the next one is asked for, because the function may use its memory
-    again. Batches wait for each other: small ones are put together, and others are read ahead.
+    again.
     """
 
-    factory: Callable[[], Any]
+    function: Callable[[], Any]
     name: str = "the source"
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
-        if columns.features:
-            names = columns.names(features)
-            frames = (copied(to_arrow(frame).select(names)) for frame in self.factory())
-            yield from rows_of_batches(frames, number, self.name, columns, features)
-            return
         first, before = 0, None
-        for batch in self.factory():
+        for batch in self.function():
             X, y, qid, weights = (*batch, None, None)[:4]
             if np.shape(X)[0]:
                 place = Place(self.name, number, first)
@@ -1018,5 +827,17 @@ class _FactoryPartition(Partition):
                             f"have {what} or none, got a batch {'with' if has else 'without'}"
                         )
                 rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
-                yield unshared(rows, X, y, weights)
+                yield rows.changed(lambda part: part if _is_constant(part) else part.copy())
                 first += rows.n_rows
+
+
+def _is_constant(array: Any) -> bool:
+    """Tell whether an array, and all memory that it is a view of, are read-only."""
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    try:
+        return array is None or memoryview(array).readonly
+    except TypeError:
+        return False

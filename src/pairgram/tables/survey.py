@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -40,40 +40,29 @@ from pairgram.tables.columns import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow
     import pyarrow.dataset
-    import pyarrow.fs
-
-# What file systems call the size of a file, and what changes whenever the file does.
-SIZE = "size"
-MARKS = (SIZE, "mtime", "LastModified", "last_modified", "updated", "generation", "ETag", "etag")
 
 
 @dataclass(frozen=True, eq=False)
 class SeenFiles:
-    """Files, and what their file system says of them.
+    """Files, and the sizes and times of change that their file systems tell.
 
     Attributes
     ----------
-    paths : tuple of str
-    filesystem : pyarrow.fs.FileSystem or None
-        None for files on this machine.
-    marks : tuple of mapping of str
-        For every file, the values of `MARKS` that its file system knows. A file that is missing
-        has none.
-    united : tuple of SeenFiles
-        More files, which may be in other file systems.
+    files : tuple of (pyarrow.fs.FileSystem or None, tuple of str)
+        File systems, None for this machine, and the paths there.
+    marks : list of (int or None, int or None)
+        The size of every file in bytes, None for one that is missing, and when it changed.
     """
 
-    paths: tuple[str, ...]
-    filesystem: Any
-    marks: tuple[Mapping[str, Any], ...]
-    united: tuple[SeenFiles, ...] = ()
+    files: tuple[tuple[Any, tuple[str, ...]], ...]
+    marks: list[tuple[Any, Any]]
 
     @classmethod
-    def of(cls, paths: Sequence[str], filesystem: pyarrow.fs.FileSystem | None = None) -> Self:
-        """Return what is known of files now."""
-        return cls(tuple(paths), filesystem, tuple(_marks(paths, filesystem)))
+    def of(cls, paths: Sequence[str]) -> Self:
+        """Return what is known now of files on this machine."""
+        files = ((None, tuple(paths)),)
+        return cls(files, _marks(files))
 
     @classmethod
     def of_dataset(cls, dataset: pyarrow.dataset.Dataset) -> Self:
@@ -81,8 +70,8 @@ class SeenFiles:
 
         A dataset of rows in memory has no files.
         """
-        own = cls.of(getattr(dataset, "files", ()), getattr(dataset, "filesystem", None))
-        return replace(own, united=tuple(map(cls.of_dataset, getattr(dataset, "children", ()))))
+        files = tuple(_files_of(dataset))
+        return cls(files, _marks(files))
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -109,53 +98,47 @@ class SeenFiles:
             raise found
 
     def _changed(self) -> ValueError | None:
-        now = _marks(self.paths, self.filesystem)
-        for path, before, after in zip(self.paths, self.marks, now, strict=True):
-            if not after and before:
+        paths = (path for _, some in self.files for path in some)
+        for path, before, after in zip(paths, self.marks, _marks(self.files), strict=True):
+            if before == after:
+                continue
+            if after[0] is None:
                 return changed(f"{shown(path)} no longer exists")
-            # A file system may say more of a file at one time than at another.
-            known = [mark for mark in MARKS if mark in before and mark in after]
-            other = [mark for mark in known if before[mark] != after[mark]]
-            if SIZE in other:
-                return changed(f"{shown(path)} had {before[SIZE]} bytes, and has {after[SIZE]}")
-            if other:
-                return changed(f"{shown(path)} was written again")
-        for files in self.united:
-            if (error := files._changed()) is not None:
-                return error
+            if before[0] != after[0]:
+                return changed(f"{shown(path)} had {before[0]} bytes, and has {after[0]}")
+            return changed(f"{shown(path)} was written again")
         return None
 
 
-NO_FILES = SeenFiles((), None, ())
+NO_FILES = SeenFiles((), [])
 
 
-def _marks(
-    paths: Sequence[str], filesystem: pyarrow.fs.FileSystem | None
-) -> Iterator[dict[str, Any]]:
-    """Yield the marks of files."""
-    if filesystem is None:
-        for path in paths:
-            try:
-                found = os.stat(path)
-            except FileNotFoundError:
-                yield {}
-            else:
-                yield {SIZE: found.st_size, "mtime": found.st_mtime_ns}
-        return
-    own: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
-    if hasattr(own, "invalidate_cache"):  # one of fsspec, which knows more than it tells pyarrow
-        for path in paths:
-            own.invalidate_cache(path)
-            try:
-                info = own.info(path)
-            except FileNotFoundError:
-                yield {}
-            else:
-                yield {mark: info[mark] for mark in MARKS if info.get(mark) is not None}
-        return
-    for info in filesystem.get_file_info(list(paths)):
-        marks = {SIZE: info.size, "mtime": info.mtime_ns}
-        yield {mark: value for mark, value in marks.items() if value is not None}
+def _files_of(dataset: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield the file systems of a dataset, and the paths there."""
+    yield getattr(dataset, "filesystem", None), tuple(getattr(dataset, "files", ()))
+    for child in getattr(dataset, "children", ()):
+        yield from _files_of(child)
+
+
+def _marks(files: tuple[tuple[Any, tuple[str, ...]], ...]) -> list[tuple[Any, Any]]:
+    """Return the sizes of files, and when they changed."""
+    marks: list[tuple[Any, Any]] = []
+    for filesystem, paths in files:
+        if filesystem is None:
+            for path in paths:
+                try:
+                    found = os.stat(path)
+                except FileNotFoundError:
+                    marks.append((None, None))
+                else:
+                    marks.append((found.st_size, found.st_mtime_ns))
+            continue
+        of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
+        if hasattr(of_fsspec, "invalidate_cache"):
+            of_fsspec.invalidate_cache()
+        infos = filesystem.get_file_info(list(paths))
+        marks += ((info.size, info.mtime_ns) for info in infos)
+    return marks
 
 
 def require_finite_rows(columns: Columns, names: tuple[str, ...], rows: TableRows) -> int:

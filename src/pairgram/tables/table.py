@@ -563,12 +563,11 @@ class Table:
         """Return the same rows without labels and weights; `keep` names further columns.
 
         They have no query ids either, unless these are asked for. Columns of files of text are kept
-        as the text that stands there.
+        as the text that stands there, but for features.
         """
         own, layout = self.layout, self.layout.for_scores(keep)
-        both = {*own.features}.intersection(keep)
-        texts = {*keep} - both - {own.qid}
-        parts = tuple(part.with_texts(texts, both) for part in self.partitions)
+        texts = {*keep} - {*own.features} - {own.qid}
+        parts = tuple(part.with_texts(texts) for part in self.partitions)
         layout = replace(layout, qid=own.qid) if with_ids else layout
         return replace(self, layout=layout, partitions=parts)
 
