@@ -304,7 +304,7 @@ class Table:
         """
         before = np.cumsum([0, *self.n_rows()]).tolist()
         draw = partial(drawn_of, size, tuple(before), with_gaps)
-        return self.reduce(Task(draw, partial(join_drawn, size)))
+        return self.reduce(Task(draw, partial(join_drawn, size), needs_queries=False))
 
     def with_missing(self, missing: Missing | None) -> Table:
         """Return the same table, whose missing values are replaced as a model says, if it does.
