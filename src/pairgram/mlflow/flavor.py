@@ -1,4 +1,4 @@
-"""A flavor of MLflow: models are stored as the files of `save_model`, which hold no code."""
+"""`save_model`, `log_model` and `load_model`: the flavor of MLflow, whose files hold no code."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def save_model(
         )
         mlflow.pyfunc.save_model(
             os.fspath(path),
-            loader_module=__name__,
+            loader_module=__package__,
             data_path=file,
             mlflow_model=mlflow_model,
             signature=signature,
@@ -124,7 +124,7 @@ def log_model(model: BaseEstimator, name: str = "model", **options: Any) -> Any:
     TypeError, ValueError
         As in `save_model`.
     """
-    flavor = sys.modules[__name__]
+    flavor = sys.modules[__package__]
     return Model.log(artifact_path=None, flavor=flavor, name=name, model=model, **options)
 
 
