@@ -15,13 +15,15 @@ import pairgram
 SOURCE = Path(pairgram.__file__).parent
 # Packages that need others which the tests do without.
 OPTIONAL = {"pairgram.pyterrier": "pyterrier", "pairgram.mlflow": "mlflow"}
-MODULES = [
-    module.name
-    for module in pkgutil.walk_packages(
-        pairgram.__path__, "pairgram.", onerror=lambda name: OPTIONAL[name]
-    )
-    if not module.name.endswith(("._core", "._scipy_blas"))
-]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of packages that are about to remove what others use
+    MODULES = [
+        module.name
+        for module in pkgutil.walk_packages(
+            pairgram.__path__, "pairgram.", onerror=lambda name: OPTIONAL[name]
+        )
+        if not module.name.endswith(("._core", "._scipy_blas"))
+    ]
 N_DOCSTRINGS, N_EXAMPLES = 29, 109  # at least
 WITHOUT = {"BatchFit", "MissingQueryWarning", "__version__", "load_model", "metric_names"}
 
