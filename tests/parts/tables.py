@@ -1,6 +1,6 @@
 """The parts of tables that have tests of their own."""
 
-from pairgram.tables.blocks import Arrays
+from pairgram.data.blocks import Arrays
 from pairgram.tables.columns import Place, TableRows, runs_of
 from pairgram.tables.passes import Part, Partition, fold, in_tree, join_by_id
 from pairgram.tables.scan import read_labels

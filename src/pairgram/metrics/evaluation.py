@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from pairgram._support.arrays import judged
-from pairgram._support.checks import AnyArray, ArgumentError
 from pairgram._support.parameters import Convention, check_text
 from pairgram.data.judgements import Judgements, as_judgements
-from pairgram.data.queries import Queries, refuse_score_without_ids, warn_of_missing_queries
+from pairgram.data.queries import refuse_score_without_ids, warn_of_missing_queries
+from pairgram.data.streams import Stream, as_stream
 from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,
@@ -26,93 +24,14 @@ from pairgram.metrics.metric import (
     Empty,
     Gain,
     Metric,
-    MetricSums,
     Ties,
-    check_labels,
     evaluate_metrics,
     listed_metrics,
-    per_query_scores,
     unknown_name,
-    warn_of_relevant,
 )
-from pairgram.tables.columns import TableRows
-from pairgram.tables.passes import Task
-from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, Estimator, RowsLike
-
-
-def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
-    """Return metrics that have the same meaning in every block of a table.
-
-    Raises
-    ------
-    ValueError
-        If a metric does not take the labels of the table.
-    """
-    for metric in metrics:
-        if metric.clip:
-            raise ValueError(
-                f"{metric!r} must have no clip for a table, whose clicks are divided by "
-                "propensities as they are read: give rows in memory, or leave the clip out"
-            )
-    survey = table.survey()
-    try:
-        check_labels(metrics, survey.labels)
-    except ArgumentError as error:  # it names a row of these few labels
-        error.row, error.place = None, "the table"
-        raise
-    warn_of_relevant(metrics, survey.lowest, survey.highest, survey.n_rows)
-    return [
-        replace(metric, max_grade=survey.highest)
-        if metric.family == "err" and metric.max_grade is None
-        else metric
-        for metric in metrics
-    ]
-
-
-def _judged(model: Any, metrics: Sequence[Metric], per_query: bool, rows: TableRows) -> Any:
-    """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
-    assert rows.y is not None
-    queries = Queries.of_sizes(rows.sizes, rows.ids)
-    scores = np.asarray(judged(model, rows.X), np.float64)
-    values = per_query_scores(metrics, rows.y, scores[None], queries)[:, 0]
-    if per_query:
-        return values, rows.ids
-    weights = np.ones(len(rows.sizes))
-    if rows.weights is not None:
-        weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
-    return MetricSums.of(values, weights)
-
-
-def _of_both(first: Any, second: Any) -> Any:
-    """Return the values and ids of the queries of two results."""
-    values = np.concatenate([first[0], second[0]], axis=1)
-    return values, None if first[1] is None else np.concatenate([first[1], second[1]])
-
-
-def evaluate_table(
-    metrics: Sequence[Metric], table: Table, model: BaseEstimator, per_query: bool
-) -> dict[str, float | AnyArray]:
-    """Return the metrics of a model on a table, which is read once."""
-    if not hasattr(model, "predict"):
-        raise TypeError(
-            "with a table as y, score must be a fitted model with predict, got "
-            f"{type(model).__name__}"
-        )
-    names = [metric.name for metric in metrics]
-    table.require_labels("evaluate")
-    if table.is_of_clicks:
-        for metric in metrics:
-            metric.require_clicks("metrics")
-    table, model = table.for_model(model)
-    block = partial(_judged, model, checked_metrics(metrics, table), per_query)
-    found = table.reduce(Task(block, _of_both if per_query else MetricSums.join))
-    if not per_query:
-        return dict(zip(names, found.defined.tolist(), strict=True))
-    values, ids = found
-    return ({} if ids is None else {"qid": ids}) | dict(zip(names, values, strict=True))
 
 
 class RankingScorer:
@@ -403,7 +322,7 @@ def get_metric(
 
 def evaluate(
     metrics: str | Metric | Iterable[str | Metric],
-    y: ArrayLike | Table | Judgements,
+    y: ArrayLike | Stream | Judgements,
     score: ArrayLike | Estimator,
     qid: ArrayLike | None = None,
     *,
@@ -492,12 +411,9 @@ def evaluate(
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
-    table = as_table(y, **others)
-    if table is not None:
-        if of_lists and not table.has_queries and table.layout.label is not None:
-            n_rows = table.survey().n_rows
-            warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
-        return evaluate_table(wanted, table, score, per_query)
+    stream = as_stream(y, **others)
+    if stream is not None:
+        return stream.evaluate(wanted, score, per_query=per_query, of_lists=of_lists)
     if qid is None and of_lists and np.ndim(y) == 1:  # type: ignore[arg-type]
         warn_of_missing_queries("evaluate", len(y), "one result list")  # type: ignore[arg-type]
     return evaluate_metrics(wanted, y, score, qid, sample_weight=sample_weight, per_query=per_query)

@@ -23,6 +23,7 @@ from pairgram._support.row_warnings import (
     warn_of_rows,
     without_row_warnings,
 )
+from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import warn_of_missing_queries
 from pairgram.features.base import draws_only, is_kernel, is_known, unmade
@@ -43,17 +44,17 @@ from pairgram.model_selection.judge import (
     BaseJudge,
     Criterion,
     Judge,
-    TableJudge,
     criterion_of,
     metric_of,
-    table_metric,
 )
-from pairgram.model_selection.splits import FORWARD, Folds, held_by_default, refuse_validation
+from pairgram.model_selection.splits import FORWARD, held_by_default, refuse_validation
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.group_fits import RowSets, in_one_block
-from pairgram.tables.blocks import Arrays, BlockReader, Blocks, Dataset, one_row
+from pairgram.tables.blocks import BlockReader, Blocks, one_row
+from pairgram.tables.folds import Folds
+from pairgram.tables.judge import TableJudge, table_metric
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table, as_table
 

@@ -18,6 +18,7 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.parameters import InputsName, Loss, Missing, check_parameters
 from pairgram._support.row_warnings import warn_of_narrow_columns, warn_of_time
+from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import is_known
@@ -27,7 +28,6 @@ from pairgram.model_selection.judge import (
     BaseJudge,
     Judge,
     Judged,
-    TableJudge,
     as_list,
     choose,
     column_of,
@@ -66,7 +66,7 @@ from pairgram.solvers.svm_training import (
     solve_svm_sets,
     warn_if_not_converged,
 )
-from pairgram.tables.blocks import Arrays, Dataset
+from pairgram.tables.judge import TableJudge
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, Transformer

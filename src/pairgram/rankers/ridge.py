@@ -27,11 +27,9 @@ from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import is_linear_kernel, with_support
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
-    HeldOutModels,
     Judge,
     Judged,
     Measure,
-    TableJudge,
     as_list,
     choose,
     column_of,
@@ -66,14 +64,6 @@ from pairgram.solvers.group_fits import (
     told_apart,
 )
 from pairgram.solvers.hold_out import split_scores
-from pairgram.solvers.passes import (
-    Key,
-    Totals,
-    refuse_folds,
-    solve_path,
-    statistics_of,
-    warn_of_equal_table,
-)
 from pairgram.solvers.path_judges import (
     LEAVE_PAIR_OUT,
     HeldOutRows,
@@ -91,6 +81,15 @@ from pairgram.solvers.ridge_path import (
 )
 from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
 from pairgram.tables.blocks import BlockReader
+from pairgram.tables.judge import HeldOutModels, TableJudge
+from pairgram.tables.least_squares import (
+    Key,
+    Totals,
+    refuse_folds,
+    solve_path,
+    statistics_of,
+    warn_of_equal_table,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, Transformer

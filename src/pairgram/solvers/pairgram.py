@@ -20,6 +20,7 @@ from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, nami
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check, check_text
+from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData, names_of, read_labelled
 from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
@@ -33,7 +34,6 @@ from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 from pairgram.tables.blocks import data_of_block, one_row
 from pairgram.tables.columns import TableRows
-from pairgram.tables.passes import Task
 from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import Loss, check_parameters
+from pairgram.data.blocks import Dataset, Task
 from pairgram.data.dataset import RankingData, count_varying
 from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.features.inputs import parts_of
@@ -32,8 +33,6 @@ from pairgram.solvers.svm_features import (
     with_stored_features,
     without_whitening,
 )
-from pairgram.tables.blocks import Dataset
-from pairgram.tables.passes import Task
 
 # The default grid is these values divided by twice the trace of G.
 DEFAULT_CS = np.exp2(np.arange(0.0, 21.0, 2.0))

@@ -1,22 +1,22 @@
-"""Data sets with two methods, `reduce` and `each`: rows in memory are one block, tables many."""
+"""The blocks of a table, as data from which statistics and scores are computed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
+from pairgram.data.blocks import Dataset, Task
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries
 from pairgram.features.inputs import prepared_as, whole_map
 from pairgram.tables.columns import TableRows
-from pairgram.tables.passes import Task
 from pairgram.tables.table import Table
 
 B = TypeVar("B")
@@ -93,57 +93,7 @@ class BlockReader:
 
 
 @dataclass(frozen=True, eq=False)
-class Arrays(Generic[B]):
-    """Rows in memory: a single block, beyond which no query goes on.
-
-    Attributes
-    ----------
-    whole : the block
-    pattern : RankingData
-        Some rows, with the fitted inputs and the fitted feature map.
-    is_read : bool
-        Whether blocks are made anew whenever rows are worked on. This one stays in memory.
-    """
-
-    whole: B
-    pattern: RankingData
-    is_read: bool = False
-
-    @staticmethod
-    def of(data: RankingData) -> Arrays[RankingData]:
-        """Return the data set of some rows."""
-        return Arrays(data, data)
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return len(self.pattern.y)
-
-    @property
-    def labels(self) -> Vector:
-        """All labels."""
-        return self.pattern.y
-
-    def reduce(self, task: Task[S]) -> S:
-        """Return what a task makes of the block."""
-        return task.block(self.whole)
-
-    def each(self, function: Callable[[B], S]) -> Iterator[S]:
-        """Yield what a function makes of the block."""
-        yield function(self.whole)
-
-    def through(self, prepare: Callable[[B], C]) -> Arrays[C]:
-        """Return the data set of what a function makes of the block, once."""
-        return Arrays(prepare(self.whole), self.pattern)
-
-    def counting(self, counts: Vector) -> Arrays[B]:
-        """Return the data set whose row weights are multiplied by counts."""
-        block: Any = self.whole
-        return Arrays(block.counting(counts), self.pattern)
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks(Generic[B]):
+class Blocks(Dataset[B]):
     """The blocks of a table.
 
     Attributes
@@ -153,14 +103,12 @@ class Blocks(Generic[B]):
         Some rows, with the fitted inputs and the fitted feature map.
     steps : tuple of callable
         What makes rows of the table into blocks, one after the other.
-    is_read : bool
-        Whether blocks are made anew whenever rows are worked on, as these are.
     """
 
     table: Table
     pattern: RankingData
     steps: tuple[Callable[[Any], Any], ...]
-    is_read: bool = True
+    is_read = True
 
     @property
     def n_rows(self) -> int:
@@ -189,10 +137,6 @@ class Blocks(Generic[B]):
         """Return the data set whose row weights are multiplied by counts of the table's rows."""
         first, *others = self.steps
         return Blocks(self.table, self.pattern, (partial(_counted, first, counts), *others))
-
-
-# Rows in blocks of whole queries, which are worked on by two verbs: `reduce` and `each`.
-Dataset = Arrays[B] | Blocks[B]
 
 
 def _counted(

@@ -11,17 +11,9 @@ import cloudpickle
 from dask.delayed import delayed
 
 from pairgram._support.machine import threads
+from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
-from pairgram.tables.passes import (
-    Part,
-    Partition,
-    Partitions,
-    Progress,
-    Task,
-    fold,
-    in_tree,
-    placing,
-)
+from pairgram.tables.passes import Part, Partition, Partitions, Progress, fold, in_tree, placing
 
 if TYPE_CHECKING:
     import pandas

@@ -11,37 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
+from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id
 
 K = TypeVar("K")
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-class Task(NamedTuple, Generic[S]):
-    """What is computed of a table: results of blocks of rows, which can be joined.
-
-    Attributes
-    ----------
-    block : callable
-        Returns the result for some rows.
-    join : callable
-        Returns the result for the rows of two results. This must be associative up to rounding.
-        Results are joined in the order of the rows.
-    reads_features : bool
-        Whether the features are read, and not only labels, ids and weights.
-    needs_queries : bool
-        Whether `block` must get all rows of its queries.
-    """
-
-    block: Callable[[Any], S]
-    join: Callable[[S, S], S]
-    reads_features: bool = True
-    needs_queries: bool = True
 
 
 @dataclass(frozen=True, eq=False)

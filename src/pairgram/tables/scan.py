@@ -35,6 +35,7 @@ from pairgram.tables.columns import (
     value_type,
 )
 from pairgram.tables.passes import LocalEngine
+from pairgram.tables.scanned import ScannedTable
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table, no_rows
 
@@ -208,7 +209,7 @@ def scan(
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
         engine = _dask_engine(client)
     columns = _measured(columns, engine, found, widths)
-    table = Table(
+    table = ScannedTable(
         columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
     )
     if n_features is not None:

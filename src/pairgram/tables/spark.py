@@ -9,15 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairgram._support.machine import threads
+from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
-from pairgram.tables.passes import (
-    Part,
-    Partitions,
-    Progress,
-    Task,
-    fold,
-    join_by_id,
-)
+from pairgram.tables.passes import Part, Partitions, Progress, fold, join_by_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import repeat
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from pairgram._support.arrays import entries_of, without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram._support.parameters import Missing
+from pairgram.data.blocks import Task
+from pairgram.data.streams import as_stream
 from pairgram.features.gaps import refuse_sparse, without_unknown
 from pairgram.tables.columns import (
     GAPS,
@@ -30,7 +32,7 @@ from pairgram.tables.columns import (
     together,
 )
 from pairgram.tables.gaps import means_of, medians_of
-from pairgram.tables.passes import Engine, Partition, Progress, Task
+from pairgram.tables.passes import Engine, Partition, Progress
 from pairgram.tables.survey import (
     COPIES,
     NO_FILES,
@@ -50,15 +52,6 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S")
-
-# What scan calls the columns that take the place of arguments of `fit`.
-COLUMNS = {
-    "y": "label",
-    "qid": "qid",
-    "sample_weight": "weight",
-    "groups": "groups",
-    "propensity": "propensity",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +299,7 @@ class Table:
         draw = partial(drawn_of, size, tuple(before), with_gaps)
         return self.reduce(Task(draw, partial(join_drawn, size), needs_queries=False))
 
-    def with_missing(self, missing: Missing | None) -> Table:
+    def with_missing(self, missing: Missing | None) -> Self:
         """Return the same table, whose missing values are replaced as a model says, if it does.
 
         Raises
@@ -324,7 +317,7 @@ class Table:
             )
         return replace(self, missing=missing)
 
-    def filled(self) -> Table:
+    def filled(self) -> Self:
         """Return the same table with what takes the place of missing values, as `missing` says.
 
         Means and medians of columns are taken over the rows that have a value, with their weights.
@@ -345,17 +338,17 @@ class Table:
                 raise ArgumentError("X", "must not hold infinity", found="infinity")
         return table
 
-    def with_gaps(self) -> Table:
+    def with_gaps(self) -> Self:
         """Return the same table, whose missing values are NaN unless `missing` says otherwise."""
         if self.missing is not None:
             return self.filled()
         return self.filling(np.full(self.n_features, np.nan))
 
-    def filling(self, fill: Vector | None) -> Table:
+    def filling(self, fill: Vector | None) -> Self:
         """Return the same table, with values that take the place of missing ones."""
         return replace(self, layout=replace(self.layout, fill=fill))
 
-    def for_model(self, model: BaseEstimator) -> tuple[Table, Any]:
+    def for_model(self, model: BaseEstimator) -> tuple[Self, Any]:
         """Return the table as a fitted model needs it, and a model that takes its arrays.
 
         Missing values are replaced by the model's fill values. If the model has none, they are 0
@@ -440,7 +433,7 @@ class Table:
 
     def _with_texts(
         self, names: Sequence[str], texts: Mapping[str, frozenset[str]], fitted: Sequence[str]
-    ) -> Table:
+    ) -> Self:
         """Return the table with the columns that a pipeline reads, some of which are text.
 
         Parameters
@@ -489,7 +482,7 @@ class Table:
         parts = tuple(part.with_texts(texts) for part in self.partitions)
         return replace(self, layout=layout, partitions=parts)
 
-    def with_features(self, names: Sequence[Any] | None) -> Table:
+    def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
 
         Raises
@@ -514,7 +507,7 @@ class Table:
         layout = replace(layout, features=tuple(columns), width=None, widths=widths_of)
         return replace(self, layout=replace(layout, refused=refused))
 
-    def widened(self, width: int) -> Table:
+    def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
 
         Other tables are returned as they are.
@@ -555,11 +548,11 @@ class Table:
                         f"{name} must not be a file that the table reads, got {shown(file)}"
                     )
 
-    def watched(self, progress: Progress | None) -> Table:
+    def watched(self, progress: Progress | None) -> Self:
         """Return the same table, which tells `progress` how many rows have been worked on."""
         return replace(self, progress=progress)
 
-    def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Table:
+    def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Self:
         """Return the same rows without labels and weights; `keep` names further columns.
 
         They have no query ids either, unless these are asked for. Columns of files of text are kept
@@ -582,18 +575,5 @@ def _as_they_are(rows: TableRows) -> TableRows:
 
 
 def as_table(X: object, **arguments: Any) -> Table | None:
-    """Return X if it is a table, else None: rows that a caller gives are told apart here alone.
-
-    Raises
-    ------
-    ValueError
-        If X is a table, and one of the other arguments is not None: a table has them itself.
-    """
-    if not isinstance(X, Table):
-        return None
-    for name, value in arguments.items():
-        if value is not None:
-            column = COLUMNS.get(name)
-            instead = f"give scan the column, as {{{column}=}}" if column else "a table has none"
-            raise ArgumentError(name, f"must be None if X is a table: {instead}")
-    return X
+    """Return X if it is a table, else None; see `as_stream`."""
+    return as_stream(X, **arguments)

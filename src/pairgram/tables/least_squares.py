@@ -14,6 +14,7 @@ from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import ONE_QUERY, ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.row_warnings import warn_of_equal_labels
+from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import (
     LARGEST_PAIR_WEIGHT,
@@ -24,8 +25,7 @@ from pairgram.data.pairs import (
 )
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, node_map_of, rounding_of
-from pairgram.model_selection.judge import Judge, TableJudge, linear_scores
-from pairgram.model_selection.splits import Folds, parts_of
+from pairgram.model_selection.judge import Judge
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import lists_out
 from pairgram.solvers.pair_sums import PairSums
@@ -39,7 +39,9 @@ from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import clear_noise, sums_of
 from pairgram.tables.blocks import BlockReader
 from pairgram.tables.columns import TableRows
-from pairgram.tables.passes import Task, join_by_key
+from pairgram.tables.folds import Folds, parts_of
+from pairgram.tables.judge import TableJudge, linear_scores
+from pairgram.tables.passes import join_by_key
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
 

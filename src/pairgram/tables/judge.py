@@ -1,0 +1,146 @@
+"""Judge models by rows of a table that they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from pairgram._support.checks import Vector
+from pairgram.data.blocks import Dataset, Task
+from pairgram.data.dataset import RankingData
+from pairgram.metrics.evaluation import Scoring
+from pairgram.metrics.metric import Metric, MetricSums
+from pairgram.model_selection.judge import Judge, Judged, deviations_of, metric_of
+from pairgram.tables.blocks import Blocks
+from pairgram.tables.columns import TableRows
+from pairgram.tables.evaluation import checked_metrics
+from pairgram.tables.folds import Folds, OutsideFold, parts_of
+from pairgram.tables.passes import join_by_key
+from pairgram.tables.table import Table
+
+
+class HeldOutModels(NamedTuple):
+    """Models that are judged by rows of a table, which they have not seen.
+
+    Attributes
+    ----------
+    scores : callable
+        Takes the judge of some rows, and the number of their fold among those that are held out.
+        Returns the scores of the rows by the models that have not seen it, (n_models, n_rows).
+    reader : int
+        The number of what makes rows of the table into the data of the models.
+    """
+
+    scores: Callable[[Judge, int], Vector]
+    reader: int = 0
+
+
+def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
+    """Return the scores of the rows of a judge by linear models, (n_models, n_features).
+
+    There are some for every fold that is held out, the last of which are those of the last fold.
+    """
+    scores = judge.data.scores(slice(None), coefs[fold])
+    return judge.shared(scores)
+
+
+@dataclass(frozen=True, eq=False)
+class TableJudge:
+    """Which rows of a table are held out, and how their scores are judged; see `Judge`.
+
+    Attributes
+    ----------
+    held : Table
+        The validation table, or the table of `fit` itself.
+    metric : Metric
+    folds : Folds or None
+        None if there is a validation table, or if every query is held out in turn.
+    leaves_out : bool
+        Whether every query, or every group, is held out in turn. All rows then scale the features.
+    """
+
+    held: Table
+    metric: Metric
+    folds: Folds | None
+    leaves_out: bool = False
+    splits: ClassVar[None] = None  # as lists of rows, which a table has not
+
+    def counts(self) -> list[OutsideFold]:
+        """Return how often every split trains on each row of some rows."""
+        folds = self.folds
+        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.first, folds.n)]
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every one of `counts`, or those of all rows, in one pass."""
+        assert isinstance(data, Blocks)
+        (found,) = self.judge(data.steps[:1], [HeldOutModels(partial(linear_scores, coefs))])
+        return found
+
+    def judge(
+        self,
+        readers: Sequence[Callable[[TableRows], RankingData]],
+        candidates: Sequence[HeldOutModels],
+    ) -> list[Judged]:
+        """Judge the models of all candidates by rows that they have not seen, in one pass."""
+        models = tuple(candidates)
+        block = partial(_sums, tuple(readers), models, self.metric, self.folds)
+        found = self.held.reduce(Task(block, join_by_key))
+        return [
+            self._judged({fold: one for (number, fold), one in found.items() if number == at})
+            for at in range(len(candidates))
+        ]
+
+    def _judged(self, found: dict[int, MetricSums]) -> Judged:
+        """Return what a pass has found of one candidate in every fold."""
+        whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
+        if self.folds is None:
+            return Judged(whole.defined, whole.deviations)
+        splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
+        for fold, sums in found.items():
+            splits[fold] = sums.defined
+        return Judged(whole.defined, deviations_of(splits), splits)
+
+
+def _sums(
+    readers: Sequence[Callable[[TableRows], RankingData]],
+    candidates: Sequence[HeldOutModels],
+    metric: Metric,
+    folds: Folds | None,
+    rows: TableRows,
+) -> dict[tuple[int, int], MetricSums]:
+    """Return the sums of the metric over some whole queries, for every candidate and fold."""
+    found = {}
+    for number, reader in enumerate(readers):
+        mine = [at for at, one in enumerate(candidates) if one.reader == number]
+        for number_of_fold, data in parts_of(reader(rows), rows, folds) if mine else ():
+            fold = number_of_fold - (0 if folds is None else folds.first)
+            if fold < 0:
+                continue  # no model was fitted to groups before
+            judge = Judge.of_rows(data, metric)
+            for at in mine:
+                found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
+    return found
+
+
+def table_metric(table: Table, scoring: Scoring) -> Metric:
+    """Return the metric that judges, by the range of the labels alone.
+
+    Raises
+    ------
+    ValueError
+        If the metric does not take the labels. The message names ``scoring``.
+    """
+    metric = metric_of(scoring, table.survey().labels, False)
+    try:
+        return checked_metrics([metric], table)[0]
+    except ValueError as error:
+        raise ValueError(f"scoring={metric.name!r}: {error}") from None
