@@ -170,9 +170,8 @@ class Cross(FeatureMap):
         weights = np.zeros(self.n_features_in_)
         weights[self.kept_] = coef[:n_kept]
         weights[self.right_] += rows[0]
-        left = x.over((x, identity[:, self.left_] @ rows[1:]))
-        right = x.over((x, identity[:, self.right_]))
-        products = x.over((Times(left, right), np.ones((len(self.right_), 1))))
+        sides = np.hstack([identity[:, self.left_] @ rows[1:], identity[:, self.right_]])
+        products = x.over((Times(x.over((x, sides))), np.ones((len(self.right_), 1))))
         return x.times(weights[:, None]).plus(products)
 
     def _node_map(self, dtype: DTypeLike) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of, require_gaps_apart
-from pairgram.features.formulas import ACTIVATIONS, Apply, Node, Radial, Sum, Times, nodes_of
+from pairgram.features.formulas import ACTIVATIONS, Apply, Atom, Node, Radial, Sum, Times, nodes_of
 from pairgram.features.kernels import KernelValues
 
 if TYPE_CHECKING:
@@ -142,17 +142,9 @@ class Graph:
         self._made: dict[int, str] = {}
         wide = self._dtype != np.float32
         self._rows = self.cast(rows, self._dtype) if wide and self._numbers else rows
-        self._open, fill = form.tree.open, form.missing
-        self._known = self._rows  # with 0 for missing values, but of columns that must have one
-        closed = np.array([source not in self._open for source in self._numbers])
-        if fill is not None or closed.any():
-            gaps = self.add("IsNaN", self._rows)
-            if fill is None and not closed.all():
-                gaps = self.add("And", gaps, self.constant(closed, np.bool_))
-            zero = self.constant(0.0 if fill is None else fill)
-            self._known = self.add("Where", gaps, zero, self._rows)
-            if fill is not None:
-                self._rows = self._known
+        if form.missing is not None:
+            self._rows = self._where_missing(self._rows, form.missing)
+        self._places, self._atoms = self._numeric_atoms()
         scores = self._of(form.tree)
         self.scores = self.cast(scores, np.float32) if wide else scores
 
@@ -222,7 +214,9 @@ class Graph:
             case Apply():
                 made = self._activated(node.name, self._of(node.x))
             case Times():
-                made = self.add("Mul", self._of(node.x), self._of(node.y))
+                x, n = self._of(node.x), node.width
+                sides = (self._gather(x, range(k * n, k * n + n)) for k in (0, 1))
+                made = self.add("Mul", *sides)
             case Radial():
                 squares = self._distances(self._of(node.x), node.centres)
                 made = self.add("Exp", self.add("Mul", squares, self.constant(-node.bias)))
@@ -233,72 +227,70 @@ class Graph:
         self._made[id(node)] = made
         return made
 
-    def _sum(self, node: Sum) -> str:
-        """Return a sum, with a few operators for all atoms of a kind."""
-        weights, offset = scipy.sparse.csr_array(node.weights), node.offset
-        kinds: dict[str, list[int]] = {}
-        for k in np.flatnonzero(np.diff(weights.indptr)).tolist():
-            is_text = node.atoms[k].source in self._texts
-            kinds.setdefault("text" if is_text else node.atoms[k].kind, []).append(k)
-        if {*kinds} == {"value"} and not node.terms and (made := self._scaled(node, weights)):
-            return made
-        parts = [self._times(self._of(below), matrix) for below, matrix in node.terms]
-        by_source = np.zeros((2, len(self._numbers), len(offset)))  # of values, and where missing
-        for at, kind in enumerate(("value", "gap")):
-            for k in kinds.pop(kind, ()):
-                by_source[at, self._numbers[node.atoms[k].source]] += weights[[k]].toarray()[0]
-        for kind, places in kinds.items():
-            own = weights[places]
-            atoms = [node.atoms[k] for k in places]
-            if kind == "text":
-                parts += self._of_texts(node, places, own.toarray())
-                continue
-            sources = [self._numbers[atom.source] for atom in atoms]
-            low, high = (
-                np.array([getattr(one, name) for one in atoms]) for name in ("low", "high")
-            )
-            if kind == "ramp":  # which 0 in the place of missing values has gone through
-                x = self.add("Sub", self._gather(self._known, sources), self.constant(low))
+    def _numeric_atoms(self) -> tuple[list[int], str]:
+        """Return the numbers of the atoms of numbers, and all their values side by side.
+
+        There are a few operators for all atoms of a kind.
+        """
+        tree, kinds = self._form.tree, {}
+        for k, atom in enumerate(tree.atoms):
+            if atom.source in self._numbers:
+                kinds.setdefault((atom.kind, atom.name), []).append(k)
+        order, made = [], []
+        for (kind, name), own in kinds.items():
+            atoms = [tree.atoms[k] for k in own]
+            given = self._gather(self._rows, [self._numbers[atom.source] for atom in atoms])
+            low, high = (np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True))
+            x = given
+            if kind == "ramp":
+                x = self.add("Sub", x, self.constant(low))
                 x = self.add("Mul", x, self.constant(1 / (high - low)))
                 x = self.add("Clip", x, self.constant(0.0), self.constant(1.0))
-                at_zero = [atom.source not in self._open and atom.of(0.0) for atom in atoms]
-                np.subtract.at(by_source[1], sources, own.toarray() * np.array(at_zero)[:, None])
             elif kind == "curve":
-                given = self._gather(self._rows, sources)
-                x = self.add("Mul", given, self.constant(low))
-                x = self.add("Add", x, self.constant(high))
-                for name in dict.fromkeys(atom.name for atom in atoms):
-                    is_own = [atom.name == name for atom in atoms]
-                    made = self.add(name.title(), x)
-                    where = self.constant(is_own, np.bool_)
-                    x = made if all(is_own) else self.add("Where", where, made, x)
-                closed = self.constant([one.source not in self._open for one in atoms], np.bool_)
-                gaps = self.add("And", self.add("IsNaN", given), closed)
-                x = self.add("Where", gaps, self.constant(0.0), x)
-            else:
-                given = self._gather(self._rows, sources)
+                x = self.add("Add", self.add("Mul", x, self.constant(low)), self.constant(high))
+                x = self.add(name.title(), x)
+            elif kind == "gap":
+                x = self.cast(self.add("IsNaN", x), self._dtype)
+            elif kind != "value":
                 keys = low if kind == "step" else low.astype(np.float32)  # as the input has them
-                test = {"step": "GreaterOrEqual", "is": "Equal"}[kind]
-                x = self.cast(self.add(test, given, self.constant(keys)), self._dtype)
-            parts.append(self._times(x, own))
-        spreads = bool(self._open & self._numbers.keys()) and not node.terms
-        if by_source[0].any() or spreads or not parts:
-            parts.append(self._times(self._known, by_source[0]))
-        if by_source[1].any():
-            gaps = self.cast(self.add("IsNaN", self._rows), self._dtype)
-            parts.append(self._times(gaps, by_source[1]))
+                test = "GreaterOrEqual" if kind == "step" else "Equal"
+                x = self.cast(self.add(test, x, self.constant(keys)), self._dtype)
+            closed = [atom.source not in tree.open for atom in atoms]
+            if kind in ("value", "ramp", "curve") and any(closed):
+                gaps = self.add("And", self.add("IsNaN", given), self.constant(closed, np.bool_))
+                x = self.add("Where", gaps, self.constant(0.0), x)
+            order, made = [*order, *own], [*made, x]
+        # A missing value in a column that must have one is to spread to the score.
+        values = {tree.atoms[k].source for k in kinds.get(("value", ""), ())}
+        spread = sorted(tree.open.intersection(self._numbers) - values)
+        if spread:
+            made.append(self._gather(self._rows, [self._numbers[source] for source in spread]))
+            order += [-1] * len(spread)
+        return order, self.add("Concat", *made, axis=1) if len(made) > 1 else "".join(made)
+
+    def _sum(self, node: Sum) -> str:
+        """Return a sum: products of all atoms of numbers, and rows of tables for texts."""
+        weights, offset = scipy.sparse.csr_array(node.weights), node.offset
+        if not node.terms and (made := self._scaled(node, weights)):
+            return made
+        parts = [self._times(self._of(below), matrix) for below, matrix in node.terms]
+        own = np.vstack([weights.toarray(), 0 * offset])[self._places]
+        if own.any() or (self._places and not parts):
+            parts.append(self._times(self._atoms, own))
+        for source in self._texts:
+            parts += self._of_text(node, source, weights)
+        if not parts:  # constants alone
+            parts = [self._times(self._rows, np.zeros((len(self._numbers), len(offset))))]
         total = reduce(lambda total, part: self.add("Add", total, part), parts)
         return self.add("Add", total, self.constant(offset))
 
     def _scaled(self, node: Sum, weights: Any) -> str | None:
-        """Return columns that are one of the caller's columns each; None for others."""
+        """Return columns that are one of the atoms each; None for others."""
         columns = weights.tocsc()
-        if (np.diff(columns.indptr) != 1).any() or not columns.data.all():
+        places = {k: place for place, k in enumerate(self._places)}
+        if (np.diff(columns.indptr) != 1).any() or not places.keys() >= {*columns.indices.tolist()}:
             return None
-        sources = [self._numbers[node.atoms[k].source] for k in columns.indices.tolist()]
-        x = self._known
-        if sources != [*range(len(self._numbers))]:
-            x = self._gather(x, sources)
+        x = self._gather(self._atoms, [places[k] for k in columns.indices.tolist()])
         if node.offset.any():  # (x + offset / factor) · factor cancels before it rounds
             x = self.add("Add", x, self.constant(node.offset / columns.data))
         return x if (columns.data == 1).all() else self.add("Mul", x, self.constant(columns.data))
@@ -308,39 +300,34 @@ class Graph:
         return self.add("MatMul", values, self.constant(dense))
 
     def _gather(self, values: str, places: Sequence[int]) -> str:
-        return self.add("Gather", values, self.constant(places, np.int64), axis=1)
+        return self.add("Gather", values, self.constant([*places], np.int64), axis=1)
 
-    def _of_texts(self, node: Sum, places: list[int], weights: Vector) -> list[str]:
+    def _where_missing(self, values: str, fill: Any) -> str:
+        return self.add("Where", self.add("IsNaN", values), self.constant(fill), values)
+
+    def _of_text(self, node: Sum, source: int, weights: Any) -> list[str]:
         """Return the row of a table for every text; the last row is of all other texts."""
-        made = []
-        for source, place in self._texts.items():
-            own = [at for at, k in enumerate(places) if node.atoms[k].source == source]
-            # An empty text is missing; it may be a category itself.
-            atoms = [node.atoms[places[at]] for at in own]
-            known = {
-                str(atom.low or ""): weights[at]
-                for at, atom in zip(own, atoms, strict=True)
-                if atom.kind == "is"
-            }
-            for at, atom in zip(own, atoms, strict=True):
-                if atom.kind == "gap":
-                    known.setdefault("", weights[at])
-            if source in self._open:
-                known.setdefault("", np.full(weights.shape[1], np.nan))
-            if not known:
-                continue
-            table = np.array([*known.values(), np.zeros(weights.shape[1])])
-            number = self.add(
-                "LabelEncoder",
-                self._gather(self._text_input, [place]),
-                domain="ai.onnx.ml",
-                keys_strings=[*known],
-                values_int64s=[*range(len(known))],
-                default_int64=len(known),
-            )
-            found = self.add("Gather", self.constant(table), number, axis=0)
-            made.append(self.add("Squeeze", found, self.constant([1], np.int64)))
-        return made
+        own = {atom: k for k, atom in enumerate(node.atoms) if atom.source == source}
+        known = {
+            str(atom.low): weights[[k]].toarray()[0] for atom, k in own.items() if atom.kind == "is"
+        }
+        none = 0 * node.offset
+        # An empty text is missing; it may be a category itself.
+        gap = own.get(Atom("gap", source))
+        lacking = none if gap is None else weights[[gap]].toarray()[0]
+        known.setdefault("", none + np.nan if source in node.open else lacking)
+        if not np.any([*known.values()]):
+            return []
+        number = self.add(
+            "LabelEncoder",
+            self._gather(self._text_input, [self._texts[source]]),
+            domain="ai.onnx.ml",
+            keys_strings=[*known],
+            values_int64s=[*range(len(known))],
+            default_int64=len(known),
+        )
+        found = self.add("Gather", self.constant([*known.values(), none]), number, axis=0)
+        return [self.add("Squeeze", found, self.constant([1], np.int64))]
 
     def _activated(self, activation: str, values: str) -> str:
         if (operation := ACTIVATIONS[activation].onnx) is not None:

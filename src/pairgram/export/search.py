@@ -290,12 +290,14 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
         for source, own in values:
             matrix[:, source] += own
         return [], matrix, offset
-    first, second, third = _Nodes(n_names), _Nodes(), _Nodes()
-    entries: list[Vector] = []  # weights of the nodes of the third layer
+    # Of every node of the first two layers, a column, two factors and two biases; of every node of
+    # the third, the node before, a bias, and its weights in the sum.
+    first: list[tuple[int, float, float, float, float]] = []
+    third: list[tuple[int, float, Vector]] = []
     for source, own in values:  # x = max(x, 0) − max(−x, 0), handed through
         for sign in (1.0, -1.0):
-            third.add(second.add(first.add(source, sign, 0.0), 1.0, 0.0), 1.0, 0)
-            entries.append(sign * own)
+            third.append((len(first), 0.0, sign * own))
+            first.append((source, sign, 0.0, 1.0, 0.0))
     ramps = [k for k, atom in enumerate(node.atoms) if atom.kind == "ramp"]
     ramps.sort(key=lambda k: (node.atoms[k].source, node.atoms[k].low))
     for group in _groups(ramps, node):
@@ -305,16 +307,21 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
         width = float(knots[-1] - knots[0])
         # The first layer never makes a value larger: infinity times a weight 0 is NaN.
         reach = max(width, 1.0)
-        ramp = first.add(atoms[0].source, 1 / reach, float(-knots[0]) / reach)
-        rest = second.add(ramp, -reach / width, 1.0)
-        places = (knots[-1] - knots)[::-1] / width
+        places = ((knots[-1] - knots)[::-1] / width).tolist()
         slopes = steps[::-1] / np.diff(knots)[::-1, None] * width
         bends = np.diff(slopes, prepend=0.0, axis=0)
-        for place, bend in zip(places[:-1].tolist(), bends, strict=True):
-            if bend.any():
-                third.add(rest, 1.0, -place)
-                entries.append(-bend)
-    return [first.layer(), second.layer(), third.layer()], np.array(entries).T, offset
+        third += [
+            (len(first), -at, -bend) for at, bend in zip(places, bends, strict=False) if bend.any()
+        ]
+        first.append((atoms[0].source, 1 / reach, -float(knots[0]) / reach, -reach / width, 1.0))
+    source, factor, bias, second, more = (np.array(part) for part in zip(*first, strict=True))
+    before, of_third, bent = zip(*third, strict=True)
+    layers = [
+        _layer(np.eye(n_names)[source] * factor[:, None], bias, "relu"),
+        _layer(np.diag(second), more, "relu"),
+        _layer(np.eye(len(first))[[*before]], np.array(of_third), "relu"),
+    ]
+    return layers, np.array(bent).T, offset
 
 
 def _groups(ramps: list[int], node: Sum) -> Iterator[list[int]]:
@@ -333,27 +340,6 @@ def _groups(ramps: list[int], node: Sum) -> Iterator[list[int]]:
         group, least = [*group, k], min(least, width)
     if group:
         yield group
-
-
-class _Nodes:
-    """Nodes ``max(factor · value + bias, 0)`` of a layer; each reads one value before it."""
-
-    def __init__(self, n_inputs: int | None = None) -> None:
-        self.entries: list[tuple[int, float, float]] = []
-        self._n_inputs = n_inputs
-
-    def add(self, value: int, factor: float, bias: float) -> int:
-        """Add a node, and return its number."""
-        self.entries.append((value, factor, bias))
-        return len(self.entries) - 1
-
-    def layer(self) -> dict[str, Any]:
-        """Return the layer."""
-        width = self._n_inputs or 1 + max(value for value, *_ in self.entries)
-        matrix = np.zeros((len(self.entries), width))
-        for row, (value, factor, _) in enumerate(self.entries):
-            matrix[row, value] = factor
-        return _layer(matrix, np.array([bias for *_, bias in self.entries]), "relu")
 
 
 def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:

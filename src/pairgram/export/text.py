@@ -185,7 +185,8 @@ def expression(
             for at, found in sorted(atoms.items())
         ]
         for weight, below, at in products:
-            factors = f"({total(below.x, {at: 1.0})}) * ({total(below.y, {at: 1.0})})"
+            sides = [total(below.x, {side: 1.0}) for side in (at, at + below.width)]
+            factors = f"({sides[0]}) * ({sides[1]})"
             terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
         return " + ".join([number(constant)] * (constant != 0 or not terms) + terms)
 

@@ -29,6 +29,7 @@ Value = float | str
 # The columns of rows: numbers, or an array of objects, which are text or missing. None is a column
 # that is not read.
 Rows = Sequence[Any]
+SMALL_MATRIX = 1 << 16  # numbers
 
 
 def is_missing(x: AnyArray) -> NDArray[np.bool_]:
@@ -390,93 +391,100 @@ class Sum(Node):
     def _plan(self) -> tuple[Any, ...]:
         """What computes the atoms that have a weight: numbers with weights, and tables of codes."""
         weights = scipy.sparse.csr_array(self.weights)
-        used = np.diff(weights.indptr) > 0
-        with_others = {
-            self.atoms[k].source for k in np.flatnonzero(used) if self.atoms[k].kind == "other"
-        }
-        groups: dict[Any, list[int]] = {}
+        used = [self.atoms[k] for k in np.flatnonzero(np.diff(weights.indptr))]
+        kinds = {*used, *(Atom("is", atom.source) for atom in used if atom.kind == "other")}
+        kinds = {atom._replace(low=None, high=None) for atom in kinds}
+        groups: dict[Atom, list[int]] = {}
         for k, atom in enumerate(self.atoms):
-            if used[k] or (atom.kind == "is" and atom.source in with_others):
-                groups.setdefault(atom._replace(low=None, high=None), []).append(k)
-        sources, numbers, tables, places = [], [], [], []
-        kinds: dict[int, list[int]] = {}
-        for group, own in groups.items():
-            if group.kind == "value":
-                sources.append(group.source)
-                places += own
-        for group, own in groups.items():
-            if group.kind in ("is", "other"):
-                kinds[group.source] = kinds.get(group.source, []) + own
-            elif group.kind != "value":
-                atoms = [self.atoms[k] for k in own]
-                lows, highs = (
+            kind = atom._replace(low=None, high=None)
+            if kind in kinds:
+                # Categories, and others after them, are of one table.
+                groups.setdefault(
+                    kind._replace(kind="is") if kind.kind == "other" else kind, []
+                ).append(k)
+        places = [k for kind, own in groups.items() if kind.kind == "value" for k in own]
+        sources, numbers, tables = [self.atoms[k].source for k in places], [], []
+        for kind, own in groups.items():
+            atoms = [self.atoms[k] for k in own]
+            if kind.kind == "is":
+                own.sort(key=lambda k: self.atoms[k].kind == "other")
+                number = {self.atoms[k].low: row for row, k in enumerate(own)}
+                others = number.pop(None, len(number))
+                columns = np.unique(weights[own].indices)
+                table = weights[own][:, columns].toarray()
+                table = np.pad(table, ((0, others + 1 - len(own)), (0, 0)))
+                at = slice(None) if len(columns) == len(self.offset) else columns
+                tables.append((kind.source, number, at, table))
+            elif kind.kind != "value":
+                low, high = (
                     np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True)
                 )
-                numbers.append(group._replace(low=lows, high=highs))
+                numbers.append(kind._replace(low=low, high=high))
                 places += own
-        for source, own in kinds.items():
-            keys = [self.atoms[k].low for k in own if self.atoms[k].kind == "is"]
-            columns = np.unique(weights[own].indices)
-            table = weights[own][:, columns].toarray()
-            if len(keys) == len(own):
-                table = np.pad(table, ((0, 1), (0, 0)))
-            is_last = np.argsort([self.atoms[k].kind == "other" for k in own], kind="stable")
-            tables.append((source, keys, columns, table[[*is_last, *range(len(own), len(table))]]))
+        closed = np.array([source not in self.open for source in sources])
         own = weights[places]
-        if not scipy.sparse.issparse(self.weights) or own.shape[1] == 1:
+        if not scipy.sparse.issparse(self.weights):
             own = own.toarray()
-        return sources, numbers, own, tables, sorted(self.open.difference(sources))
+        terms = [(node, _prepared(matrix)) for node, matrix in self.terms]
+        spread = sorted(self.open.difference(sources))
+        return sources, closed, numbers, _prepared(own), tables, terms, spread
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows."""
-        sources, numbers, weights, tables, spread = self._plan
+        sources, closed, numbers, weights, tables, terms, spread = self._plan
         n_rows = next(len(x) for x in rows if x is not None)
         total = np.zeros((n_rows, len(self.offset)), dtype) + of(self.offset).astype(dtype)
-        if weights.shape[0]:
-            H = np.empty((n_rows, weights.shape[0]), dtype)
-            for k, source in enumerate(sources):
-                H[:, k] = rows[source]
-                if source not in self.open:
-                    H[is_missing(H[:, k]), k] = 0
-            begin = len(sources)
-            for group in numbers:
-                x = rows[group.source]
-                gaps = is_missing(x)
-                if group.kind == "gap":
-                    made = gaps[:, None]
-                else:
-                    made = group.of(x[:, None])
-                    if group.source not in self.open:
-                        made = np.where(gaps[:, None], 0, made)
-                H[:, begin : begin + made.shape[1]] = made
-                begin += made.shape[1]
-            H, weights = of(H), of(weights).astype(dtype)
-            total += _product(H, weights)
-        for source, keys, columns, table in tables:
+        made = []
+        if sources:
+            if isinstance(rows, np.ndarray):
+                made = [(rows if sources == [*range(len(rows))] else rows[sources]).T]
+            else:
+                made = [np.column_stack([rows[source] for source in sources])]
+            if closed.any():
+                made = [np.where(np.isnan(made[0]) & closed, 0, made[0])]
+        for atom in numbers:
+            x = rows[atom.source][:, None]
+            gaps = is_missing(rows[atom.source])[:, None]
+            found = gaps if atom.kind == "gap" else atom.of(x)
+            is_open = atom.kind == "gap" or atom.source in self.open
+            made.append(found if is_open else np.where(gaps, 0, found))
+        if made:
+            H = made[0] if len(made) == 1 else np.hstack(made)
+            total += _product(of(H.astype(dtype, copy=False)), weights, of)
+        for source, number, columns, table in tables:
             x = rows[source]
-            kind: Any = _same if x.dtype.kind == "O" else x.dtype.type
-            number = {kind(key): k for k, key in enumerate(keys)}
-            codes = np.array([number.get(value, len(keys)) for value in x.tolist()], np.intp)
+            if x.dtype.kind != "O" and dtype != np.float64:
+                number = {float(x.dtype.type(key)): k for key, k in number.items()}
+            codes = np.array([number.get(value, -1) for value in x.tolist()], np.intp)
             found = of(table).astype(dtype)[codes]
-            (others,) = np.nonzero(codes == len(keys))
-            if len(others) and table[-1].any():
+            if table[-1].any():
+                (others,) = np.nonzero(codes < 0)
                 found[others[is_missing(x[others])]] = 0
             total[:, columns] += found
-        for node, matrix in self.terms:
-            total += _product(of(node.values(rows, dtype, of)), of(matrix).astype(dtype))
+        for node, matrix in terms:
+            total += _product(of(node.values(rows, dtype, of)), matrix, of)
         for source in spread:
             if rows[source] is not None:
                 total[is_missing(rows[source])] = np.nan
         return total
 
 
-def _product(H: AnyArray, matrix: Any) -> Any:
-    """Return ``H @ matrix``; in float64, a row has the same bits whatever stands beside it."""
+def _prepared(matrix: Any) -> Any:
+    """Return a matrix as `_product` takes it: a sparse one that is small becomes dense."""
+    is_small = np.prod(matrix.shape) <= SMALL_MATRIX
+    return matrix.toarray() if scipy.sparse.issparse(matrix) and is_small else matrix
+
+
+def _product(H: AnyArray, matrix: Any, of: Change) -> Any:
+    """Return ``H @ matrix``.
+
+    In float64, a row has the same bits whatever stands beside it, but for large dense matrices.
+    """
+    matrix = of(matrix).astype(H.dtype, copy=False)
     if scipy.sparse.issparse(matrix):
         return (matrix.T @ H.T).T
-    if matrix.shape[1] == 1 and H.dtype == np.float64:
-        coef = np.ascontiguousarray(matrix[:, 0])
-        return _core.score_rows(np.ascontiguousarray(H), coef)[:, None]
+    if matrix.size <= SMALL_MATRIX and H.dtype == np.float64:
+        return _core.score_rows(np.ascontiguousarray(H), np.ascontiguousarray(matrix.T)).T
     return H @ matrix
 
 
@@ -546,19 +554,19 @@ class Radial(Node):
 
 @dataclass(frozen=True, eq=False)
 class Times(Node):
-    """The products of the values of two sums."""
+    """The products of the first half of the values of a sum with the second half."""
 
     x: Sum
-    y: Sum
 
     @property
-    def inner(self) -> tuple[Node, ...]:
-        """The nodes of which the values are computed."""
-        return (self.x, self.y)
+    def width(self) -> int:
+        """The number of products."""
+        return len(self.x.offset) // 2
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows."""
-        return self.x.values(rows, dtype, of) * self.y.values(rows, dtype, of)
+        sides = self.x.values(rows, dtype, of)
+        return sides[:, : self.width] * sides[:, self.width :]
 
 
 def sum_of(columns: Sequence[AnyColumn], exact: bool = False) -> Sum:
@@ -598,11 +606,11 @@ def sum_of(columns: Sequence[AnyColumn], exact: bool = False) -> Sum:
         found = Sum(whole, open_, matrix, offset)
         if not products:
             return found
-        sides = (made([one.left for _, one in products]), made([one.right for _, one in products]))
+        left, right = ([getattr(one, side) for _, one in products] for side in ("left", "right"))
         factors = [one.factor for _, one in products]
         place = (np.arange(len(products)), [k for k, _ in products])
         picks = scipy.sparse.coo_array((factors, place), (len(products), len(columns))).tocsr()
-        return replace(found, terms=((Times(*sides), picks),))
+        return replace(found, terms=((Times(made([*left, *right])), picks),))
 
     return made(columns)
 
