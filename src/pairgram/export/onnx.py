@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of, require_gaps_apart
 from pairgram.features.formulas import ACTIVATIONS, Apply, Atom, Node, Radial, Sum, Times, nodes_of
+from pairgram.features.kernel_values import KernelFunction
 from pairgram.features.kernels import KernelValues
 
 if TYPE_CHECKING:
@@ -97,8 +99,8 @@ def to_onnx(
     require_gaps_apart(form, "ONNX")
     has_kernel = any(isinstance(node, KernelValues) for node in nodes_of(form.tree))
     wide = has_kernel if precision is None else precision == "float64"
-    graph = Graph(form, input, np.float64 if wide else np.float32, texts=texts)
-    made = graph.finish(input, output)
+    graph = Graph(form, input, np.float64 if wide else np.float32, texts)
+    made = graph.finish(output)
     made.ir_version = IR_VERSION
     entries = {
         "feature_names": "\n".join(form.names),
@@ -110,88 +112,99 @@ def to_onnx(
     return OnnxModel(made.SerializeToString()).named(form.names, form.texts)
 
 
+def _operator(operation: str) -> Any:
+    return lambda value, other: value.graph.add(operation, value, other)
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A value of a graph, with the operators of NumPy."""
+
+    graph: Graph
+    name: str
+    __add__, __sub__, __mul__ = _operator("Add"), _operator("Sub"), _operator("Mul")
+    __truediv__, __matmul__ = _operator("Div"), _operator("MatMul")
+
+    def sum(self) -> Any:
+        """Return the sum of the columns of every row, (batch, 1)."""
+        return self.graph.add("ReduceSum", self, [1], keepdims=1)
+
+
 class Graph:
-    """A graph that computes a form; values are called by their names.
+    """A graph that computes a form.
 
     Parameters
     ----------
     form : Form
-    rows : str
-        The name of the rows, of the columns that are numbers.
+    rows, texts : str
+        The names of the rows, of the columns that are numbers and of those that are text.
     dtype : float32 or float64
         The type that is computed in.
-    texts : str, default="texts"
-        The name of the rows of the columns that are text.
-
-    Attributes
-    ----------
-    nodes, constants : lists
-    scores : str
-        The name of the scores, (batch, 1), which are float32, as the rows are.
     """
 
-    def __init__(self, form: Form, rows: str, dtype: DTypeLike, texts: str = "texts") -> None:
+    def __init__(self, form: Form, rows: str, dtype: DTypeLike, texts: str) -> None:
         self._dtype = np.dtype(dtype)
-        self._form, self._text_input = form, texts
-        names = [*form.names]
-        self._texts = {names.index(text): k for k, text in enumerate(form.texts)}
-        numbers = [source for source in range(len(names)) if source not in self._texts]
+        self._form, self._inputs = form, (Named(self, rows), Named(self, texts))
+        self._texts = {form.names.index(text): k for k, text in enumerate(form.texts)}
+        numbers = [source for source in range(len(form.names)) if source not in self._texts]
         self._numbers = {source: k for k, source in enumerate(numbers)}
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._made: dict[int, str] = {}
-        wide = self._dtype != np.float32
-        self._rows = self.cast(rows, self._dtype) if wide and self._numbers else rows
+        self._made: dict[int, Any] = {}
+        self._rows: Any = self._inputs[0]
+        if self._dtype != np.float32 and numbers:
+            self._rows = self.cast(self._rows, dtype)
         if form.missing is not None:
-            self._rows = self._where_missing(self._rows, form.missing)
+            self._rows = self.add("Where", self.add("IsNaN", self._rows), form.missing, self._rows)
         self._places, self._atoms = self._numeric_atoms()
-        scores = self._of(form.tree)
-        self.scores = self.cast(scores, np.float32) if wide else scores
 
-    def add(self, operation: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node, and return the name of its value."""
+    def add(self, operation: str, *inputs: Any, **attributes: Any) -> Any:
+        """Add a node, and return its value. Inputs may be numbers and arrays."""
         import onnx
 
+        names = [one.name if isinstance(one, Named) else self._constant(one) for one in inputs]
         name = f"value{len(self.nodes)}"
-        self.nodes.append(onnx.helper.make_node(operation, [*inputs], [name], **attributes))
-        return name
+        self.nodes.append(onnx.helper.make_node(operation, names, [name], **attributes))
+        return Named(self, name)
 
-    def cast(self, name: str, dtype: DTypeLike) -> str:
+    def cast(self, value: Any, dtype: DTypeLike) -> Any:
         """Add a conversion to a type."""
         import onnx
 
-        return self.add("Cast", name, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+        return self.add("Cast", value, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def constant(self, values: ArrayLike, dtype: DTypeLike | None = None) -> str:
-        """Add an array, of the type that is computed in unless another is given."""
+    def _constant(self, values: Any) -> str:
+        """Add an array, and return its name; floating-point numbers get the type of the graph."""
         import onnx
 
-        name = f"constant{len(self.constants)}"
-        with np.errstate(over="ignore"):
-            array = np.asarray(values, dtype or self._dtype)
-        if np.isinf(array).any():  # NaN is the score of a row that the model refuses
-            largest = np.abs(np.asarray(values)).max()
-            raise ValueError(
-                f"the model computes with the number {largest:.3g}, which float32 does not hold: "
-                "scale the columns before fit, or take precision='float64'"
-            )
+        name, array = f"constant{len(self.constants)}", np.asarray(values)
+        if array.dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                array = array.astype(self._dtype)
+            if np.isinf(array).any():  # NaN is the score of a row that the model refuses
+                raise ValueError(
+                    f"the model computes with the number {np.abs(values).max():.3g}, which "
+                    "float32 does not hold: "
+                    "scale the columns before fit, or take precision='float64'"
+                )
         self.constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
-    def finish(self, input: str, output: str) -> Any:
-        """Return a model, whose output has a name of its own."""
+    def finish(self, output: str) -> Any:
+        """Return a model with the scores, (batch, 1), which are float32, as the rows are."""
         import onnx
 
-        self.nodes.append(onnx.helper.make_node("Identity", [self.scores], [output]))
+        scores = self.cast(self._of(self._form.tree), np.float32)
+        self.nodes.append(onnx.helper.make_node("Identity", [scores.name], [output]))
         float32, text = onnx.TensorProto.FLOAT, onnx.TensorProto.STRING
-        kinds = [(input, float32, self._numbers), (self._text_input, text, self._texts)]
+        kinds = zip(self._inputs, (float32, text), (self._numbers, self._texts), strict=True)
         versions = [("", OPSET), ("ai.onnx.ml", TEXT_OPSET)][: 1 + bool(self._texts)]
         graph = onnx.helper.make_graph(
             self.nodes,
             "ranker",
             [
-                onnx.helper.make_tensor_value_info(name, kind, ["batch", len(columns)])
-                for name, kind, columns in kinds
+                onnx.helper.make_tensor_value_info(one.name, kind, ["batch", len(columns)])
+                for one, kind, columns in kinds
                 if columns
             ],
             [onnx.helper.make_tensor_value_info(output, float32, ["batch", 1])],
@@ -204,184 +217,154 @@ class Graph:
             opset_imports=[onnx.helper.make_opsetid(*version) for version in versions],
         )
 
-    def _of(self, node: Node) -> str:
-        """Return the name of the values of a node, which are computed once."""
-        if id(node) in self._made:
-            return self._made[id(node)]
-        match node:
-            case Sum():
-                made = self._sum(node)
-            case Apply():
-                made = self._activated(node.name, self._of(node.x))
-            case Times():
-                x, n = self._of(node.x), node.width
-                sides = (self._gather(x, range(k * n, k * n + n)) for k in (0, 1))
-                made = self.add("Mul", *sides)
-            case Radial():
-                squares = self._distances(self._of(node.x), node.centres)
-                made = self.add("Exp", self.add("Mul", squares, self.constant(-node.bias)))
-            case KernelValues():
-                made = self._kernel(node, self._of(node.x))
-            case _:
-                raise TypeError(node)
-        self._made[id(node)] = made
-        return made
+    def _of(self, node: Node) -> Any:
+        """Return the values of a node, which are computed once."""
+        if id(node) not in self._made:
+            self._made[id(node)] = self._computed(node)
+        return self._made[id(node)]
 
-    def _numeric_atoms(self) -> tuple[list[int], str]:
+    def _computed(self, node: Node) -> Any:
+        if isinstance(node, Sum):
+            return self._sum(node)
+        x: Any = self._of(node.x)
+        match node:
+            case Apply():
+                operation = ACTIVATIONS[node.name].onnx
+                if operation is not None:
+                    return self.add(operation, x)
+                return self.cast(self.add("GreaterOrEqual", x, 0.0), self._dtype)  # hardlim
+            case Times():
+                first = np.arange(node.width)
+                return self._gather(x, first) * self._gather(x, first + node.width)
+            case Radial():
+                return self.add("Exp", self._distances(x, node.centres) * -node.bias)
+            case KernelValues():
+                return self._kernel(node.kernel, node.support, x)
+        raise TypeError(node)
+
+    def _numeric_atoms(self) -> tuple[list[int], Any]:
         """Return the numbers of the atoms of numbers, and all their values side by side.
 
         There are a few operators for all atoms of a kind.
         """
-        tree, kinds = self._form.tree, {}
+        tree = self._form.tree
+        kinds: dict[tuple[str, str], list[int]] = {}
         for k, atom in enumerate(tree.atoms):
             if atom.source in self._numbers:
                 kinds.setdefault((atom.kind, atom.name), []).append(k)
-        order, made = [], []
+        order: list[int] = []
+        made = []
         for (kind, name), own in kinds.items():
             atoms = [tree.atoms[k] for k in own]
-            given = self._gather(self._rows, [self._numbers[atom.source] for atom in atoms])
+            x = given = self._gather(self._rows, [self._numbers[atom.source] for atom in atoms])
             low, high = (np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True))
-            x = given
-            if kind == "ramp":
-                x = self.add("Sub", x, self.constant(low))
-                x = self.add("Mul", x, self.constant(1 / (high - low)))
-                x = self.add("Clip", x, self.constant(0.0), self.constant(1.0))
-            elif kind == "curve":
-                x = self.add("Add", self.add("Mul", x, self.constant(low)), self.constant(high))
-                x = self.add(name.title(), x)
-            elif kind == "gap":
-                x = self.cast(self.add("IsNaN", x), self._dtype)
-            elif kind != "value":
-                keys = low if kind == "step" else low.astype(np.float32)  # as the input has them
-                test = "GreaterOrEqual" if kind == "step" else "Equal"
-                x = self.cast(self.add(test, x, self.constant(keys)), self._dtype)
+            match kind:
+                case "ramp":
+                    x = self.add("Clip", (x - low) * (1 / (high - low)), 0.0, 1.0)
+                case "curve":
+                    x = self.add(name.title(), x * low + high)
+                case "gap":
+                    x = self.cast(self.add("IsNaN", x), self._dtype)
+                case "step":
+                    x = self.cast(self.add("GreaterOrEqual", x, low), self._dtype)
+                case "is":  # as the input has them
+                    x = self.cast(self.add("Equal", x, low.astype(np.float32)), self._dtype)
             closed = [atom.source not in tree.open for atom in atoms]
             if kind in ("value", "ramp", "curve") and any(closed):
-                gaps = self.add("And", self.add("IsNaN", given), self.constant(closed, np.bool_))
-                x = self.add("Where", gaps, self.constant(0.0), x)
+                gaps = self.add("And", self.add("IsNaN", given), closed)
+                x = self.add("Where", gaps, 0.0, x)
             order, made = [*order, *own], [*made, x]
         # A missing value in a column that must have one is to spread to the score.
         values = {tree.atoms[k].source for k in kinds.get(("value", ""), ())}
         spread = sorted(tree.open.intersection(self._numbers) - values)
         if spread:
             made.append(self._gather(self._rows, [self._numbers[source] for source in spread]))
-            order += [-1] * len(spread)
-        return order, self.add("Concat", *made, axis=1) if len(made) > 1 else "".join(made)
+        whole = self.add("Concat", *made, axis=1) if len(made) > 1 else made and made[0]
+        return order + [-1] * len(spread), whole
 
-    def _sum(self, node: Sum) -> str:
+    def _sum(self, node: Sum) -> Any:
         """Return a sum: products of all atoms of numbers, and rows of tables for texts."""
         weights, offset = scipy.sparse.csr_array(node.weights), node.offset
-        if not node.terms and (made := self._scaled(node, weights)):
-            return made
-        parts = [self._times(self._of(below), matrix) for below, matrix in node.terms]
+        columns, places = weights.tocsc(), {k: at for at, k in enumerate(self._places)}
+        is_one = (np.diff(columns.indptr) == 1).all() and not node.terms
+        if is_one and places.keys() >= {*columns.indices.tolist()}:  # of the atoms, for each column
+            x = self._gather(self._atoms, [places[k] for k in columns.indices.tolist()])
+            if offset.any():  # (x + offset / factor) · factor cancels before it rounds
+                x = x + offset / columns.data
+            return x if (columns.data == 1).all() else x * columns.data
+        parts = [self._of(below) @ _dense(matrix) for below, matrix in node.terms]
         own = np.vstack([weights.toarray(), 0 * offset])[self._places]
         if own.any() or (self._places and not parts):
-            parts.append(self._times(self._atoms, own))
+            parts.append(self._atoms @ own)
         for source in self._texts:
             parts += self._of_text(node, source, weights)
         if not parts:  # constants alone
-            parts = [self._times(self._rows, np.zeros((len(self._numbers), len(offset))))]
-        total = reduce(lambda total, part: self.add("Add", total, part), parts)
-        return self.add("Add", total, self.constant(offset))
+            parts = [self._rows @ np.zeros((len(self._numbers), len(offset)))]
+        return reduce(lambda total, part: total + part, parts) + offset
 
-    def _scaled(self, node: Sum, weights: Any) -> str | None:
-        """Return columns that are one of the atoms each; None for others."""
-        columns = weights.tocsc()
-        places = {k: place for place, k in enumerate(self._places)}
-        if (np.diff(columns.indptr) != 1).any() or not places.keys() >= {*columns.indices.tolist()}:
-            return None
-        x = self._gather(self._atoms, [places[k] for k in columns.indices.tolist()])
-        if node.offset.any():  # (x + offset / factor) · factor cancels before it rounds
-            x = self.add("Add", x, self.constant(node.offset / columns.data))
-        return x if (columns.data == 1).all() else self.add("Mul", x, self.constant(columns.data))
+    def _gather(self, values: Any, places: Any) -> Any:
+        return self.add("Gather", values, np.array(places, np.int64), axis=1)
 
-    def _times(self, values: str, matrix: Any) -> str:
-        dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
-        return self.add("MatMul", values, self.constant(dense))
-
-    def _gather(self, values: str, places: Sequence[int]) -> str:
-        return self.add("Gather", values, self.constant([*places], np.int64), axis=1)
-
-    def _where_missing(self, values: str, fill: Any) -> str:
-        return self.add("Where", self.add("IsNaN", values), self.constant(fill), values)
-
-    def _of_text(self, node: Sum, source: int, weights: Any) -> list[str]:
+    def _of_text(self, node: Sum, source: int, weights: Any) -> list[Any]:
         """Return the row of a table for every text; the last row is of all other texts."""
-        own = {atom: k for k, atom in enumerate(node.atoms) if atom.source == source}
-        known = {
-            str(atom.low): weights[[k]].toarray()[0] for atom, k in own.items() if atom.kind == "is"
+        own = {
+            atom: weights[[k]].toarray()[0]
+            for k, atom in enumerate(node.atoms)
+            if atom.source == source
         }
+        known = {str(atom.low): row for atom, row in own.items() if atom.kind == "is"}
         none = 0 * node.offset
         # An empty text is missing; it may be a category itself.
-        gap = own.get(Atom("gap", source))
-        lacking = none if gap is None else weights[[gap]].toarray()[0]
-        known.setdefault("", none + np.nan if source in node.open else lacking)
+        lacking = none + np.nan if source in node.open else own.get(Atom("gap", source), none)
+        known.setdefault("", lacking)
         if not np.any([*known.values()]):
             return []
         number = self.add(
             "LabelEncoder",
-            self._gather(self._text_input, [self._texts[source]]),
+            self._gather(self._inputs[1], [self._texts[source]]),
             domain="ai.onnx.ml",
             keys_strings=[*known],
             values_int64s=[*range(len(known))],
             default_int64=len(known),
         )
-        found = self.add("Gather", self.constant([*known.values(), none]), number, axis=0)
-        return [self.add("Squeeze", found, self.constant([1], np.int64))]
+        found = self.add("Gather", np.array([*known.values(), none]), number, axis=0)
+        return [self.add("Squeeze", found, [1])]
 
-    def _activated(self, activation: str, values: str) -> str:
-        if (operation := ACTIVATIONS[activation].onnx) is not None:
-            return self.add(operation, values)
-        above = self.add("GreaterOrEqual", values, self.constant(0.0))  # hardlim
-        return self.cast(above, self._dtype)
-
-    def _distances(self, columns: str, rows: Vector) -> str:
+    def _distances(self, x: Any, rows: Vector) -> Any:
         """Return squared distances from rows; both are moved by the mean of the rows before."""
         mean = rows.mean(axis=0)
-        moved, own = self.add("Sub", columns, self.constant(mean)), rows - mean
-        norms = self._sums(self.add("Mul", moved, moved))
-        products = self.add("MatMul", moved, self.constant(-2 * own.T))
-        total = self.add("Add", self.add("Add", products, norms), self.constant((own**2).sum(1)))
-        return self.add("Max", total, self.constant(0.0))
+        moved, own = x - mean, rows - mean
+        total = moved @ (-2 * own.T) + (moved * moved).sum() + (own**2).sum(axis=1)
+        return self.add("Max", total, 0.0)
 
-    def _kernel(self, node: KernelValues, columns: str) -> str:
-        kernel, rows = node.kernel, node.support
-        gamma = kernel.gamma
-        if kernel.name == "rbf":
-            squares = self._distances(columns, rows)
-            return self.add("Exp", self.add("Mul", squares, self.constant(-gamma)))
-        if kernel.name == "polynomial":
-            products = self.add("MatMul", columns, self.constant(gamma * rows.T))
-            moved = self.add("Add", products, self.constant(kernel.coef0))
-            return self.add("Pow", moved, self.constant(float(kernel.degree)))
-        if kernel.name == "laplacian":
-            sums = self._apart(columns, rows)
-            return self.add("Exp", self.add("Mul", sums, self.constant(-gamma)))
-        if kernel.name == "minmax":
-            sums = self._sums(self.add("Abs", columns))
-            apart = self._apart(columns, rows)
-            both = self.add("Add", sums, self.constant(np.abs(rows).sum(axis=1)))
-            return self._share(self.add("Sub", both, apart), self.add("Add", both, apart))
-        if kernel.name == "tanimoto":
-            norms = self._sums(self.add("Mul", columns, columns))
-            both = self.add("Add", norms, self.constant((rows**2).sum(axis=1)))
-            products = self.add("MatMul", columns, self.constant(rows.T))
-            return self._share(products, self.add("Sub", both, products))
+    def _kernel(self, kernel: KernelFunction, rows: Vector, x: Any) -> Any:
+        gamma: Any = kernel.gamma
+        match kernel.name:
+            case "rbf":
+                return self.add("Exp", self._distances(x, rows) * -gamma)
+            case "polynomial":
+                return self.add("Pow", x @ (gamma * rows.T) + kernel.coef0, float(kernel.degree))
+            case "laplacian":
+                return self.add("Exp", self._apart(x, rows) * -gamma)
+            case "minmax":
+                both = self.add("Abs", x).sum() + np.abs(rows).sum(axis=1)
+                apart = self._apart(x, rows)
+                return self._share(both - apart, both + apart)
+            case "tanimoto":
+                both, products = (x * x).sum() + (rows**2).sum(axis=1), x @ rows.T
+                return self._share(products, both - products)
         raise ValueError(f"kernel={kernel.name!r} cannot be exported")
 
-    def _apart(self, columns: str, rows: Vector) -> str:
+    def _apart(self, x: Any, rows: Vector) -> Any:
         """Return the sums of absolute differences from rows."""
-        wide = self.add("Unsqueeze", columns, self.constant([1], np.int64))
-        size = self.add("Abs", self.add("Sub", wide, self.constant(rows[None])))
-        return self.add("ReduceSum", size, self.constant([2], np.int64), keepdims=0)
+        size = self.add("Abs", self.add("Unsqueeze", x, [1]) - rows[None])
+        return self.add("ReduceSum", size, [2], keepdims=0)
 
-    def _sums(self, columns: str) -> str:
-        """Return the sum of the columns of every row."""
-        return self.add("ReduceSum", columns, self.constant([1], np.int64), keepdims=1)
-
-    def _share(self, part: str, whole: str) -> str:
+    def _share(self, part: Any, whole: Any) -> Any:
         """Return part / whole, and 1 where both are 0."""
-        empty = self.add("Equal", whole, self.constant(0.0))
-        one = self.constant(1.0)
-        share = self.add("Div", part, self.add("Where", empty, one, whole))
-        return self.add("Where", empty, one, share)
+        empty = self.add("Equal", whole, 0.0)
+        return self.add("Where", empty, 1.0, part / self.add("Where", empty, 1.0, whole))
+
+
+def _dense(matrix: Any) -> Vector:
+    return np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, np.float64)
