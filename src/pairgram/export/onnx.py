@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
@@ -156,7 +156,7 @@ class Graph:
             self._rows = self.cast(self._rows, dtype)
         if form.missing is not None:
             self._rows = self.add("Where", self.add("IsNaN", self._rows), form.missing, self._rows)
-        self._places, self._atoms = self._numeric_atoms()
+        self._blocks = [*self._numeric_atoms()]
 
     def add(self, operation: str, *inputs: Any, **attributes: Any) -> Any:
         """Add a node, and return its value. Inputs may be numbers and arrays."""
@@ -242,18 +242,16 @@ class Graph:
                 return self._kernel(node.kernel, node.support, x)
         raise TypeError(node)
 
-    def _numeric_atoms(self) -> tuple[list[int], Any]:
-        """Return the numbers of the atoms of numbers, and all their values side by side.
+    def _numeric_atoms(self) -> Iterator[tuple[str, list[int], Any]]:
+        """Yield a kind of atoms of numbers, their numbers, and the values, (batch, n_atoms).
 
-        There are a few operators for all atoms of a kind.
+        There are a few operators for all atoms of a kind, and sums of large values are apart.
         """
         tree = self._form.tree
         kinds: dict[tuple[str, str], list[int]] = {}
         for k, atom in enumerate(tree.atoms):
             if atom.source in self._numbers:
                 kinds.setdefault((atom.kind, atom.name), []).append(k)
-        order: list[int] = []
-        made = []
         for (kind, name), own in kinds.items():
             atoms = [tree.atoms[k] for k in own]
             x = given = self._gather(self._rows, [self._numbers[atom.source] for atom in atoms])
@@ -273,29 +271,30 @@ class Graph:
             if kind in ("value", "ramp", "curve") and any(closed):
                 gaps = self.add("And", self.add("IsNaN", given), closed)
                 x = self.add("Where", gaps, 0.0, x)
-            order, made = [*order, *own], [*made, x]
+            yield kind, own, x
         # A missing value in a column that must have one is to spread to the score.
         values = {tree.atoms[k].source for k in kinds.get(("value", ""), ())}
-        spread = sorted(tree.open.intersection(self._numbers) - values)
-        if spread:
-            made.append(self._gather(self._rows, [self._numbers[source] for source in spread]))
-        whole = self.add("Concat", *made, axis=1) if len(made) > 1 else made and made[0]
-        return order + [-1] * len(spread), whole
+        if spread := sorted(tree.open.intersection(self._numbers) - values):
+            x = self._gather(self._rows, [self._numbers[source] for source in spread])
+            yield "value", [-1] * len(spread), x
 
     def _sum(self, node: Sum) -> Any:
         """Return a sum: products of all atoms of numbers, and rows of tables for texts."""
         weights, offset = scipy.sparse.csr_array(node.weights), node.offset
-        columns, places = weights.tocsc(), {k: at for at, k in enumerate(self._places)}
-        is_one = (np.diff(columns.indptr) == 1).all() and not node.terms
-        if is_one and places.keys() >= {*columns.indices.tolist()}:  # of the atoms, for each column
-            x = self._gather(self._atoms, [places[k] for k in columns.indices.tolist()])
-            if offset.any():  # (x + offset / factor) · factor cancels before it rounds
-                x = x + offset / columns.data
-            return x if (columns.data == 1).all() else x * columns.data
+        columns = weights.tocsc()
+        factors, at = columns.data, columns.indices.tolist()
+        if (np.diff(columns.indptr) == 1).all() and not node.terms:
+            for _, places, values in self._blocks:
+                if {*at} <= {*places}:  # every column is one of the atoms
+                    x = self._gather(values, [places.index(k) for k in at])
+                    if offset.any():  # (x + offset / factor) · factor cancels before it rounds
+                        x = x + offset / factors
+                    return x if (factors == 1).all() else x * factors
         parts = [self._of(below) @ _dense(matrix) for below, matrix in node.terms]
-        own = np.vstack([weights.toarray(), 0 * offset])[self._places]
-        if own.any() or (self._places and not parts):
-            parts.append(self._atoms @ own)
+        rows = np.vstack([weights.toarray(), 0 * offset])
+        for kind, places, values in self._blocks:
+            if rows[places].any() or (kind == "value" and not node.terms):
+                parts.append(values @ rows[places])
         for source in self._texts:
             parts += self._of_text(node, source, weights)
         if not parts:  # constants alone

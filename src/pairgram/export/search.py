@@ -25,7 +25,7 @@ from pairgram.export.form import (
     require_gaps_apart,
 )
 from pairgram.export.onnx import to_onnx
-from pairgram.export.stores import PLUGIN, SOLR, of_features
+from pairgram.export.stores import PLUGIN, SOLR, Features, of_features
 from pairgram.export.text import Dialect, expression, tests_added
 from pairgram.features.formulas import Atom, Sum, leaves
 
@@ -133,11 +133,11 @@ def to_solr(
     _warn_missing(form, "Solr")
     columns, texts = form.names, form.texts
     made, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
-    names, places = made.names, made.places
+    names = [*made.atoms]
     _check_normalizers(normalizers)
     listed: list[dict[str, Any]] = [{"name": one} for one in names]
     if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
-        weights, norms = _linear(form, tree, len(names), places, normalizers)
+        weights, norms = _linear(form, tree, made, normalizers)
         for at, (avg, std) in norms.items():
             listed[at]["norm"] = {
                 "class": "org.apache.solr.ltr.norm.StandardNormalizer",
@@ -212,10 +212,10 @@ def _by_column(tree: Sum, n_columns: int) -> Vector:
 
 
 def _linear(
-    form: Form, tree: Sum, n_features: int, places: Mapping[int, int], normalizers: Normalizers
+    form: Form, tree: Sum, made: Features, normalizers: Normalizers
 ) -> tuple[Vector, dict[int, tuple[float, float]]]:
     """Return the weights of features, and the (centre, scale) of those that the engine scales."""
-    weights = _by_column(tree, n_features)
+    weights = _by_column(tree, len(made.atoms))
     norms: dict[int, tuple[float, float]] = {}
     if normalizers == "fold":
         return weights, norms
@@ -229,7 +229,7 @@ def _linear(
     for leaf in scaled:
         factor, offset = leaf.values.tolist()
         if not leaf.is_plain and factor != 0:  # (x − centre) / scale
-            at = places[leaf.source]
+            at = made.place(leaf.source)
             weights[at] /= abs(factor)
             norms[at] = -offset / factor, 1 / abs(factor)
     return weights, norms
@@ -314,10 +314,10 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
             (len(first), -at, -bend) for at, bend in zip(places, bends, strict=False) if bend.any()
         ]
         first.append((atoms[0].source, 1 / reach, -float(knots[0]) / reach, -reach / width, 1.0))
-    source, factor, bias, second, more = (np.array(part) for part in zip(*first, strict=True))
+    at, factor, bias, second, more = (np.array(part) for part in zip(*first, strict=True))
     before, of_third, bent = zip(*third, strict=True)
     layers = [
-        _layer(np.eye(n_names)[source] * factor[:, None], bias, "relu"),
+        _layer(np.eye(n_names)[at] * factor[:, None], bias, "relu"),
         _layer(np.diag(second), more, "relu"),
         _layer(np.eye(len(first))[[*before]], np.array(of_third), "relu"),
     ]
@@ -410,9 +410,9 @@ def to_ltr_plugin(
     _warn_missing(form, "the plugin")
     columns, texts = form.names, form.texts
     made, tree = of_features(form, PLUGIN, fields)
-    names, places = made.names, made.places
+    names = [*made.atoms]
     _check_normalizers(normalizers)
-    weights, norms = _linear(form, tree, len(names), places, normalizers)
+    weights, norms = _linear(form, tree, made, normalizers)
     own = dict(zip(names, weights.tolist(), strict=True))
     if shift is not None:
         if lowest is None:
@@ -426,12 +426,14 @@ def to_ltr_plugin(
         apart = sum(own[names[at]] * centre / scale for at, (centre, scale) in norms.items())
         constant = float(tree.offset[0]) + apart
         # Rounding in float32 must not make the lowest score negative.
-        scores = [leaf for leaf in leaves(form.columns) if leaf.kind == "affine"]
-        sizes = abs(float(lowest)) + abs(float(tree.offset[0]))
-        folded = _by_column(tree, len(names))
-        for leaf in scores:
-            factor, offset = leaf.values.tolist()
-            sizes += abs(folded[places[leaf.source]] * offset / (factor or 1.0))
+        folded, sizes = (
+            _by_column(tree, len(names)),
+            abs(float(lowest)) + abs(float(tree.offset[0])),
+        )
+        for leaf in leaves(form.columns):
+            if leaf.kind == "affine":
+                factor, offset = leaf.values.tolist()
+                sizes += abs(folded[made.place(leaf.source)] * offset / (factor or 1.0))
         own[shift] = max(0.0, constant - float(lowest) + 1e-6 * sizes)
     definition: dict[str, Any] = {
         "type": "model/linear",
@@ -464,18 +466,14 @@ def _require_linear(what: str, has_store: bool, form: Form) -> None:
             "such as RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). "
             f"{ELASTIC}"
         )
-    if not has_store and not (kinds <= {"value"} and _is_open(form)):
+    is_open = {atom.source for atom in form.tree.atoms} <= form.tree.open
+    if not has_store and not (kinds <= {"value"} and is_open):
         raise ValueError(
             f"{what} takes linear models of features, and this has categories, gaps, bins or "
             "functions of columns: "
             "take an engine that computes them, by to_sql or to_onnx, or features that are "
             "computed before"
         )
-
-
-def _is_open(form: Form) -> bool:
-    """Tell whether no step before the ranker knows what is missing."""
-    return {atom.source for atom in form.tree.atoms} <= form.tree.open
 
 
 def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -> RanklibModel:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from pairgram.export.form import Form
-from pairgram.features.formulas import Apply, Atom, Sum, Value
+from pairgram.features.formulas import Apply, Atom, Sum
 
 Definition = dict[str, Any]
 FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -25,95 +25,60 @@ FUNCTIONS = {("log", 1.0): "log1p", ("sqrt", 0.0): "sqrt"}
 PLAIN = {"value", "ramp"}  # of the values of features
 
 
-@dataclass(frozen=True)
-class Store:
-    """How an engine computes features of a field; each function returns a definition.
+class Store(NamedTuple):
+    """How an engine computes features of fields.
 
     Attributes
     ----------
     engine : str
         What messages call it.
-    value : callable
-        The number of a field, 0 where it has none.
-    equal : callable
-        1 where a field has a text or a number.
-    gap : callable
-        1 where it has none.
-    at_least : callable
-        1 where it is a number or more.
-    curve : callable
-        A function by its name in `FUNCTIONS`, 0 where the field has no value.
+    definition : callable
+        Given an atom and a field, it returns the definition of a feature.
     macro : str
         What text may not have, because the engine would put a parameter in its place.
     """
 
     engine: str
-    value: Callable[[str], Definition]
-    equal: Callable[[str, Value], Definition]
-    gap: Callable[[str], Definition]
-    at_least: Callable[[str, float], Definition]
-    curve: Callable[[str, str], Definition]
+    definition: Callable[[Atom, str], Definition]
     macro: str
 
 
-def _short(value: float) -> str:
-    """Write a number; a field of integers takes no decimals."""
-    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
+def _in_solr(atom: Atom, field: str) -> Definition:
+    made = "org.apache.solr.ltr.feature."
+    if atom.kind == "value":
+        return {"class": f"{made}FieldValueFeature", "params": {"field": field}}
+    if atom.kind == "curve":
+        of = f"ln(sum({field},1))" if atom.name == "log" else f"sqrt({field})"
+        params: Definition = {"q": f"{{!func}}if(exists({field}),{of},0)"}
+        return {"class": f"{made}SolrFeature", "params": params}
+    low = atom.low
+    if atom.kind == "gap":
+        query = f"*:* -{field}:[* TO *]"
+    elif isinstance(low, str):  # this parser takes the rest as it is
+        query = f"{{!term f={field}}}{low}"
+    else:  # a field of integers takes no decimals
+        written = str(int(low)) if low == int(low) and abs(low) < 2**53 else repr(low)
+        query = f"{field}:[{written} TO {written if atom.kind == 'is' else '*'}]"
+    return {"class": f"{made}SolrFeature", "params": {"fq": [query]}}
 
 
-def _filter_of_solr(query: str) -> Definition:
-    return {"class": "org.apache.solr.ltr.feature.SolrFeature", "params": {"fq": [query]}}
-
-
-def _equal_in_solr(field: str, value: Value) -> Definition:
-    if isinstance(value, str):  # this parser takes the rest as it is
-        return _filter_of_solr(f"{{!term f={field}}}{value}")
-    return _filter_of_solr(f"{field}:[{_short(value)} TO {_short(value)}]")
-
-
-def _curve_in_solr(field: str, name: str) -> Definition:
-    of = f"ln(sum({field},1))" if name == "log1p" else f"sqrt({field})"
-    query = f"{{!func}}if(exists({field}),{of},0)"
-    return {"class": "org.apache.solr.ltr.feature.SolrFeature", "params": {"q": query}}
-
-
-SOLR = Store(
-    engine="Solr",
-    value=lambda field: {
-        "class": "org.apache.solr.ltr.feature.FieldValueFeature",
-        "params": {"field": field},
-    },
-    equal=_equal_in_solr,
-    gap=lambda field: _filter_of_solr(f"*:* -{field}:[* TO *]"),
-    at_least=lambda field, edge: _filter_of_solr(f"{field}:[{_short(edge)} TO *]"),
-    curve=_curve_in_solr,
-    macro="${",
-)
-
-
-def _template(query: Definition) -> Definition:
+def _in_plugin(atom: Atom, field: str) -> Definition:
+    if atom.kind in ("value", "curve"):
+        modifier = {"log": "ln1p", "sqrt": "sqrt"}.get(atom.name, "none")
+        factor = {"field": field, "modifier": modifier, "missing": 0}
+        query: Definition = {"query": {"match_all": {}}, "field_value_factor": factor}
+        query = {"function_score": query}
+    else:
+        filters: Definition = {
+            "gap": {"bool": {"must_not": {"exists": {"field": field}}}},
+            "step": {"range": {field: {"gte": atom.low}}},
+            "is": {"term": {field: atom.low}},
+        }
+        query = {"constant_score": {"filter": filters[atom.kind]}}
     return {"params": [], "template_language": "mustache", "template": query}
 
 
-def _filter_of_plugin(query: Definition) -> Definition:
-    return _template({"constant_score": {"filter": query}})
-
-
-def _value_in_plugin(field: str, modifier: str) -> Definition:
-    factor = {"field": field, "modifier": modifier, "missing": 0}
-    whole: Definition = {"match_all": {}}
-    return _template({"function_score": {"query": whole, "field_value_factor": factor}})
-
-
-PLUGIN = Store(
-    engine="the plugin",
-    value=lambda field: _value_in_plugin(field, "none"),
-    equal=lambda field, value: _filter_of_plugin({"term": {field: value}}),
-    gap=lambda field: _filter_of_plugin({"bool": {"must_not": {"exists": {"field": field}}}}),
-    at_least=lambda field, edge: _filter_of_plugin({"range": {field: {"gte": edge}}}),
-    curve=lambda field, name: _value_in_plugin(field, {"log1p": "ln1p"}.get(name, name)),
-    macro="{{",
-)
+SOLR, PLUGIN = Store("Solr", _in_solr, "${"), Store("the plugin", _in_plugin, "{{")
 
 
 class Features:
@@ -121,9 +86,6 @@ class Features:
 
     Attributes
     ----------
-    names : list of str
-    places : dict of int to int
-        The numbers of the features that are columns, by the numbers of the columns.
     atoms : dict of str to Atom
         What the features are, by their names.
     definitions : list of dict
@@ -136,107 +98,85 @@ class Features:
         unknown = next((name for name in self._fields if name not in form.names), None)
         if unknown is not None:
             raise ValueError(f"fields must have names of columns, got {unknown!r}")
-        self.names: list[str] = []
         self.definitions: list[Definition] = []
-        self.places: dict[int, int] = {}
         self.atoms: dict[str, Atom] = {}
         self._numbers: dict[Atom, int] = {}
 
-    def _field(self, source: int) -> str:
-        name = self._form.names[source]
-        field = self._fields.get(name, name)
-        if not FIELD.fullmatch(field):
-            raise ValueError(
-                f"column {name!r} needs a field of {self._store.engine}, whose name is letters, "
-                f"digits, '_' and '.', got {field!r}: give it by fields="
-            )
-        return field
+    def place(self, source: int) -> int:
+        """Return the number of the feature that is a column."""
+        return self._numbers[Atom("value", source)]
 
-    def plain(self, source: int) -> int:
-        """Return the number of the caller's feature of a column."""
-        if source not in self.places:
-            self.places[source] = len(self.names)
-            name = self._form.names[source]
-            self.names.append(name)
-            self.atoms[name] = Atom("value", source)
-            if name in self._fields:
-                definition = self._store.value(self._field(source))
-                self.definitions.append({"name": name, **definition})
-        return self.places[source]
-
-    def _made(self, atom: Atom, word: str, definition: Callable[[str], Definition]) -> int:
-        """Return the number of a feature of a field, which is added if it is new."""
-        if atom not in self._numbers:
-            name = "_".join([self._form.names[atom.source], word])
-            name = re.sub(r"[^\w.-]+", "_", name)
-            taken, number = {*self._form.names, *self.names}, 2
-            unique = name
-            while unique in taken:
-                unique, number = f"{name}_{number}", number + 1
-            self._numbers[atom] = len(self.names)
-            self.names.append(unique)
-            self.atoms[unique] = atom
-            self.definitions.append({"name": unique, **definition(self._field(atom.source))})
-        return self._numbers[atom]
-
-    def of(self, atom: Atom) -> Atom:
-        """Return an atom as one of features."""
-        source, store, key = atom.source, self._store, atom.low
-        name = self._form.names[source]
-        if atom.kind in ("value", "ramp"):
-            return atom._replace(source=self.plain(source))
+    def _word(self, atom: Atom, name: str) -> str:
+        """Return how the name of a feature ends, that is no column."""
         if atom.kind == "curve":
             function = FUNCTIONS.get((atom.name, atom.high))
             if function is None or atom.low != 1:
                 raise ValueError(
                     f"a function of column {name!r} cannot be a feature of "
-                    f"{store.engine}, whose queries have no scores below 0: take np.log1p or "
+                    f"{self._store.engine}, whose queries have no scores below 0: take np.log1p or "
                     "np.sqrt of numbers from 0 on, before any scaler"
                 )
-            number = self._made(atom, function, lambda field: store.curve(field, function))
-        elif atom.kind == "gap":
-            number = self._made(atom, "is_missing", store.gap)
-        elif atom.kind == "step":
-            number = self._made(atom, f"from_{key}", lambda field: store.at_least(field, key))
-        else:
-            if isinstance(key, str) and store.macro in key:
+            return function
+        if isinstance(atom.low, str) and self._store.macro in atom.low:
+            raise ValueError(
+                f"column {name!r} has the category {atom.low!r}, in which {self._store.engine} "
+                f"takes {self._store.macro!r} for the beginning of a parameter"
+            )
+        words = {"gap": "is_missing", "step": f"from_{atom.low}", "is": f"is_{atom.low}"}
+        return words[atom.kind]
+
+    def number(self, atom: Atom) -> int:
+        """Return the number of the feature that is an atom, which is added if it is new."""
+        if atom in self._numbers:
+            return self._numbers[atom]
+        name = column = self._form.names[atom.source]
+        if atom.kind != "value":
+            name = begin = re.sub(r"[^\w.-]+", "_", f"{column}_{self._word(atom, column)}")
+            taken, k = {*self._form.names, *self.atoms}, 2
+            while name in taken:
+                name, k = f"{begin}_{k}", k + 1
+        if atom.kind != "value" or column in self._fields:
+            field = self._fields.get(column, column)
+            if not FIELD.fullmatch(field):
                 raise ValueError(
-                    f"column {name!r} has the category {key!r}, in which "
-                    f"{store.engine} takes {store.macro!r} for the beginning of a parameter"
+                    f"column {column!r} needs a field of {self._store.engine}, whose name is "
+                    f"letters, digits, '_' and '.', got {field!r}: give it by fields="
                 )
-            number = self._made(atom, f"is_{key}", lambda field: store.equal(field, key))
-        return Atom("value", number)
+            self.definitions.append({"name": name, **self._store.definition(atom, field)})
+        self.atoms[name] = atom
+        return self._numbers.setdefault(atom, len(self._numbers))
+
+    def of(self, atom: Atom) -> Atom:
+        """Return an atom as one of features."""
+        if atom.kind in PLAIN:
+            return atom._replace(source=self.number(Atom("value", atom.source)))
+        return Atom("value", self.number(atom))
 
 
 def of_features(form: Form, store: Store, fields: Mapping[str, str] | None) -> tuple[Features, Sum]:
-    """Return the formula of a form as one of features, and these.
+    """Return the features of a form, and its formula as one of these.
 
     Every feature counts 0 where a document has no value, and the atoms are values and ramps.
     """
     features, tree = Features(form, store, fields), form.tree
-    atoms = {atom: k for k, atom in enumerate(tree.atoms)}
-    if (
-        atoms
-        and {atom.source for atom in atoms} <= tree.open
-        and {one.kind for one in atoms} <= PLAIN
-    ):
+    if tree.atoms and all(one.source in tree.open and one.kind in PLAIN for one in tree.atoms):
         for source in range(len(form.names)):
-            features.plain(source)
+            features.number(Atom("value", source))
     changes: list[tuple[int, int, float]] = []  # new atom, atom, weight
     made: dict[Atom, int] = {}
-    for atom, k in atoms.items():
+    for k, atom in enumerate(tree.atoms):
         changes.append((made.setdefault(features.of(atom), len(made)), k, 1.0))
         if atom.kind == "ramp" and atom.source not in tree.open and atom.of(0.0) != 0:
             gap = features.of(Atom("gap", atom.source))
             changes.append((made.setdefault(gap, len(made)), k, -float(atom.of(0.0))))
-    if not features.names:
+    if not changes:
         raise ValueError(
             "the model has the same score for every row, and the engine takes no model without "
             "features: fit a model whose columns tell rows apart"
         )
-    to, at, weights = np.array(changes or np.empty((0, 3))).T
+    to, at, weights = np.array(changes).T
     places = to.astype(np.int64), at.astype(np.int64)
-    change = scipy.sparse.coo_array((weights, places), (len(made), len(atoms))).tocsr()
+    change = scipy.sparse.coo_array((weights, places), (len(made), len(tree.atoms))).tocsr()
 
     def changed(node: Any) -> Any:
         if isinstance(node, Apply):

@@ -422,35 +422,35 @@ class Sum(Node):
                 numbers.append(kind._replace(low=low, high=high))
                 places += own
         closed = np.array([source not in self.open for source in sources])
-        own = weights[places]
         if not scipy.sparse.issparse(self.weights):
-            own = own.toarray()
+            weights = self.weights
+        n_values = len(sources)  # whose sums are apart, as values may be large
+        parts = [_prepared(weights[places[k]]) for k in (slice(n_values), slice(n_values, None))]
         terms = [(node, _prepared(matrix)) for node, matrix in self.terms]
         spread = sorted(self.open.difference(sources))
-        return sources, closed, numbers, _prepared(own), tables, terms, spread
+        return sources, closed, numbers, parts, tables, terms, spread
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows."""
         sources, closed, numbers, weights, tables, terms, spread = self._plan
         n_rows = next(len(x) for x in rows if x is not None)
         total = np.zeros((n_rows, len(self.offset)), dtype) + of(self.offset).astype(dtype)
-        made = []
         if sources:
             if isinstance(rows, np.ndarray):
-                made = [(rows if sources == [*range(len(rows))] else rows[sources]).T]
+                x = (rows if sources == [*range(len(rows))] else rows[sources]).T
             else:
-                made = [np.column_stack([rows[source] for source in sources])]
+                x = np.column_stack([rows[source] for source in sources])
             if closed.any():
-                made = [np.where(np.isnan(made[0]) & closed, 0, made[0])]
-        for atom in numbers:
-            x = rows[atom.source][:, None]
-            gaps = is_missing(rows[atom.source])[:, None]
-            found = gaps if atom.kind == "gap" else atom.of(x)
-            is_open = atom.kind == "gap" or atom.source in self.open
-            made.append(found if is_open else np.where(gaps, 0, found))
-        if made:
-            H = made[0] if len(made) == 1 else np.hstack(made)
-            total += _product(of(H.astype(dtype, copy=False)), weights, of)
+                x = np.where(np.isnan(x) & closed, 0, x)
+            total += _product(of(x.astype(dtype, copy=False)), weights[0], of)
+        if numbers:
+            made = []
+            for atom in numbers:
+                gaps = is_missing(rows[atom.source])[:, None]
+                x = gaps if atom.kind == "gap" else atom.of(rows[atom.source][:, None])
+                is_open = atom.kind == "gap" or atom.source in self.open
+                made.append(x if is_open else np.where(gaps, 0, x))
+            total += _product(of(np.hstack(made).astype(dtype, copy=False)), weights[1], of)
         for source, number, columns, table in tables:
             x = rows[source]
             if x.dtype.kind != "O" and dtype != np.float64:
