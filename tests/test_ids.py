@@ -70,7 +70,6 @@ AFTER_THE_DOOR = {
     "cli/scoring.py": {"set"},  # how many queries a run lacks, by the texts in files
     # That the keys in a file are different, and the keys to save, which are numbers of 64 bits.
     "rankers/batch_fit.py": {"set", "array"},
-    "tables/dask.py": {"factorize"},  # which rows stand together before they are read
 }
 
 
