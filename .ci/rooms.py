@@ -114,7 +114,7 @@ def without(
                     for alias in node.names
                     if alias.name not in bad and f"{inner}{alias.name}" != f"pairgram.{room}"
                 ]
-                if f"{inner}.".startswith(f"pairgram.{room}."):
+                if f"{module}.".startswith((f"pairgram.{room}.", f"parts.{room}.")):
                     left = []
                 if len(left) < len(node.names):
                     lost |= {a.asname or a.name for a in node.names if a not in left}
