@@ -195,6 +195,8 @@ def delete(tree: Path, room: str) -> bool:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+    for path in (tree / "docs").rglob("index.md"):  # which lists pages, one a line
+        path.write_text(re.sub(rf"^{room}\n", "", path.read_text(), flags=re.MULTILINE))
     project = tree / "pyproject.toml"
     text = re.sub(rf"^{room} = \[.*\]\n", "", project.read_text(), flags=re.MULTILINE)
     project.write_text(re.sub(rf'"pairgram\[{room}\]", |(?<=[\[,]){room},|,{room}(?=\])', "", text))
