@@ -57,7 +57,7 @@ class Parity:
     spread : float
         The standard deviation of the model's scores, within queries if there are ids.
     bound : float
-        The largest error that float32 may cause, over the rows: twice what it changes in the
+        The largest error that float32 may cause, over the rows: three times what it changes in the
         formula of the model, plus ``max(8, √n) · 2⁻²⁴`` times the sum of the absolute values of the
         n terms of a score; plus 2⁻²³ times the largest score, if the engine's scores are float32.
     n_queries : int
@@ -244,7 +244,7 @@ def _bound(exported: Any, form: Form, rows: Vector) -> float:
         given, wide = (_columns(exported, rows[k : k + BLOCK], one) for one in (dtype, np.float64))
         exact, size = (form.tree.values(wide, of=of)[:, 0] for of in (_same, abs))
         moved = [one.tree.values(given, dtype)[:, 0] - exact for one in forms]
-        found = max(found, float((2 * np.abs(moved) + share * size).max()))
+        found = max(found, float((3 * np.abs(moved) + share * size).max()))
     layers = exported["params"].get("layers", ()) if isinstance(exported, SolrModel) else ()
     if len(layers) > 3:  # the first three bend columns, and the others add the bends
         features = np.column_stack([x for x, _ in _weighed(exported, _columns(exported, rows))])
@@ -349,9 +349,8 @@ def _filled(column: Vector) -> Vector:
 def _of_python(text: str, columns: Columns) -> Vector:
     space: dict[str, Any] = {}
     exec(str(text), space)
-    function = next(value for key, value in space.items() if key != "__builtins__")
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return np.array([function(row) for row in rows])
+    function = space[text[len("def ") : text.index("(")]]
+    return np.array([function(row) for row in zip(*map(np.ndarray.tolist, columns), strict=True)])
 
 
 def _feature(atom: Atom, columns: Columns) -> Vector:
