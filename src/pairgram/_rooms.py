@@ -86,7 +86,15 @@ ROOMS = {
     "mlflow": Room(is_attribute=False),
     "plots": Room(),
     "pyterrier": Room(is_attribute=False),
-    "tables": Room({"tables.scan": ("scan",)}),
+    "tables": Room(
+        {"tables.scan": ("scan",)},
+        words={
+            "command line": {
+                "tables.scan": ("read_ids", "read_labels"),
+                "tables.sources": ("source_of",),
+            }
+        },
+    ),
     "trec": Room(
         {"trec.files": ("read_qrels", "read_run", "write_run"), "trec.runs": ("evaluate_run",)},
         words={"command line": {"trec.files": ("parse_qrels", "parse_run", "run_lines")}},

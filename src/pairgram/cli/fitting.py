@@ -41,7 +41,6 @@ from pairgram.cli.tables import Columns, note_assumed, refuse_with_table, with_c
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
     from pairgram.datasets import LetorData
-    from pairgram.tables.table import Table
 
 PROTOCOL_METRICS = (
     *(f"ndcg@{k}" for k in range(1, 11)),
@@ -385,7 +384,7 @@ def _fit_assuming(
         fit()
 
 
-def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) -> None:
+def _fit_by_passes(search: BaseEstimator, table: Any, held_out: Any) -> None:
     from pairgram._support.checks import ONE_QUERY, ArgumentError
 
     try:
@@ -396,7 +395,7 @@ def _fit_by_passes(search: BaseEstimator, table: Table, held_out: Table | None) 
         raise
 
 
-def _read_all(file: str, table: Table, search: BaseEstimator) -> tuple[Any, Any, dict[str, Any]]:
+def _read_all(file: str, table: Any, search: BaseEstimator) -> tuple[Any, Any, dict[str, Any]]:
     """Return the features of a table, with their names, its labels, and other arguments of fit.
 
     Missing values stay NaN if the search fills them.

@@ -118,10 +118,9 @@ def load_scores(path: Path, n_rows: int) -> AnyArray:
 def _scores_of_parquet(path: Path) -> AnyArray:
     """Read the column of scores that ``pairgram predict`` writes."""
     from pairgram._support.checks import ArgumentError
-    from pairgram.tables.scan import read_labels
 
     try:
-        return read_labels(path, SCORE)[0]
+        return room_with("command line", "read_labels")(path, SCORE)[0]
     except ArgumentError as error:
         error.parameter, error.place = None, name_of(path)
         raise

@@ -149,9 +149,8 @@ def _side(file: str, column: str, names: list[str], option: str) -> tuple[Any, A
     import numpy as np
 
     from pairgram.tables.columns import features_among
-    from pairgram.tables.sources import source_of
 
-    schema = source_of(file).schema
+    schema = room_with("command line", "source_of")(file).schema
     own = features_among(names, () if schema is None else schema.names, column)
     if not own:
         ids = _ids(file, column, option)
@@ -177,10 +176,8 @@ def _naming(file: str, option: str) -> Iterator[None]:
 
 def _ids(file: str, column: str, option: str) -> Any:
     """Return the ids in a column of a table."""
-    from pairgram.tables.scan import read_ids
-
     with _naming(file, option):
-        return read_ids(file, column)
+        return room_with("command line", "read_ids")(file, column)
 
 
 def _known_pairs(

@@ -6,14 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pairgram._rooms import public, room_with
 from pairgram._support.files import printable
 from pairgram.cli.options import sharing, warnings_as_notes
 from pairgram.cli.report import count, passes, warn
-
-if TYPE_CHECKING:
-    from pairgram.tables.table import Table
 
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -51,7 +49,7 @@ class Columns:
         with warnings_as_notes(), passes() as watch:
             yield watch
 
-    def scan(self, file: str, features: list[str] | None = None, width: int = 0) -> Table:
+    def scan(self, file: str, features: list[str] | None = None, width: int = 0) -> Any:
         """Return the table of a file.
 
         Parameters
@@ -63,7 +61,6 @@ class Columns:
             LETOR files have at least so many features: they leave out zeros.
         """
         from pairgram._support.checks import ArgumentError
-        from pairgram.tables.scan import scan
 
         if file == "-":
             raise ValueError("FILE must not be -, standard input, if it is a table")
@@ -73,7 +70,7 @@ class Columns:
                 raise ValueError(f"--exclude {name}: the features are known, and this is one")
             exclude = None  # no other column is a feature
         try:
-            table = scan(
+            table = public("scan")(
                 file,
                 label=self.label,
                 qid=self.qid,
@@ -82,7 +79,7 @@ class Columns:
                 weight=self.weight,
                 groups=self.groups,
                 propensity=self.propensity,
-                missing=self.missing,  # type: ignore[arg-type]
+                missing=self.missing,
             )
         except ArgumentError as error:
             if error.place is not None:
@@ -92,7 +89,7 @@ class Columns:
             table = replace(table, source_has_queries=True)
         return table.widened(width)
 
-    def scan_assuming(self, file: str) -> tuple[Table, list[str]]:
+    def scan_assuming(self, file: str) -> tuple[Any, list[str]]:
         """Return the table of a file to learn from, and words on what was assumed of its columns.
 
         If nothing says what features are, columns that hold no numbers are left out.
@@ -124,10 +121,9 @@ class Columns:
     def labels(self, file: str, hint: str = ONE_LIST) -> tuple[Any, Any]:
         """Return the labels and the query ids of a table, which alone are read."""
         from pairgram._support.checks import ArgumentError
-        from pairgram.tables.scan import read_labels
 
         try:
-            y, ids = read_labels(file, self.label, self.qid)
+            y, ids = room_with("command line", "read_labels")(file, self.label, self.qid)
         except ArgumentError as error:
             if self.label is not None or error.parameter != "label":
                 raise
@@ -137,7 +133,7 @@ class Columns:
         return y, ids
 
     def require(
-        self, file: str, table: Table, needs_queries: bool, needs_labels: bool = True
+        self, file: str, table: Any, needs_queries: bool, needs_labels: bool = True
     ) -> None:
         """Raise a ValueError if a table lacks labels, or query ids where they are needed."""
         lacks_labels = needs_labels and table.schema is not None and table.layout.label is None
