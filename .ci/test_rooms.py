@@ -47,6 +47,14 @@ def test_statements_that_name_a_room_go_with_all_that_they_bind():
     assert [node.name for node in ast.parse(text).body if hasattr(node, "name")] == ["test_plain"]
 
 
+def test_a_name_that_is_also_a_room_is_none():
+    text = "def test():\n    lists = [1]\n    return lists"
+    assert rooms.without(text, rooms.names_of("lists"), "lists", {}, "")[1] == set()
+    for use in ("pg.lists", "pairgram.lists.fusion"):
+        told = f"def test():\n    return {use}"
+        assert rooms.without(told, rooms.names_of("lists"), "lists", {}, "")[1] == {"test"}
+
+
 def test_words_within_words_are_none():
     text = "def test():\n    assert 'clicksand' != 'auto' and lists"
     assert rooms.without(text, rooms.names_of("clicks"), "clicks", {}, "")[1] == set()
