@@ -188,7 +188,7 @@ def expression(
             sides = [total(below.x, {side: 1.0}) for side in (at, at + below.width)]
             factors = f"({sides[0]}) * ({sides[1]})"
             terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
-        return " + ".join([number(constant)] * (constant != 0 or not terms) + terms)
+        return bracketed([number(constant)] * (constant != 0 or not terms) + terms)
 
     return total(tree, {0: 1.0})
 

@@ -284,9 +284,7 @@ def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, An
                     message = f"column {name!r} of X must be real numbers: {error}"
                     raise ValueError(message) from None
                 columns.append(np.zeros(len(given)))
-        rows = np.empty((len(given), len(columns)), kind)
-        for j, column in enumerate(columns):
-            rows[:, j] = column
+        rows = np.array(columns, kind).T
     if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
         raise ValueError(
             f"X must have rows of the {len(names)} columns of the exported model, got shape "
@@ -365,12 +363,12 @@ def _feature(atom: Atom, columns: Columns) -> Vector:
 
 def _weighed(exported: Any, columns: Columns) -> Iterator[tuple[Vector, Any]]:
     """Yield the values of features after normalizers, and their weights, as they are sent."""
-    norms: dict[str, Any] = {}
+    norms: dict[str, Any] = {}  # centres and scales
     if isinstance(exported, RanklibModel):
         weights = dict(entry.split(":") for entry in str(exported).splitlines()[-1].split())
     elif isinstance(exported, SolrModel):
-        features = {one["name"]: one.get("norm", {}).get("params") for one in exported["features"]}
-        norms = {name: params for name, params in features.items() if params}
+        features = {one["name"]: one for one in exported["features"]}
+        norms = {name: one["norm"]["params"] for name, one in features.items() if "norm" in one}
         weights = dict.fromkeys(features, 0.0) | exported["params"].get("weights", {})
     else:
         model = exported["model"]["model"]
@@ -378,12 +376,13 @@ def _weighed(exported: Any, columns: Columns) -> Iterator[tuple[Vector, Any]]:
         given = model.get("feature_normalizers", {})
         norms = {name: norm["standard"] for name, norm in given.items()}
     for name, weight in weights.items():
-        # Another one is the feature of a shift.
-        x = np.ones(len(columns[0]), np.float32)
+        x = np.ones(len(columns[0]), np.float32)  # of the feature of a shift
         if name in exported.atoms:
             x = _feature(exported.atoms[name], columns)
-        centre, scale = map(np.float32, norms.get(name, {"": 0, " ": 1}).values())
-        yield (x - centre) / scale, np.float32(weight)
+        if name in norms:
+            centre, scale = map(np.float32, norms[name].values())
+            x = (x - centre) / scale
+        yield x, np.float32(weight)
 
 
 def _of_weights(exported: Any, columns: Columns) -> Vector:
