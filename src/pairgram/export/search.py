@@ -311,7 +311,9 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
         slopes = steps[::-1] / np.diff(knots)[::-1, None] * width
         bends = np.diff(slopes, prepend=0.0, axis=0)
         third += [
-            (len(first), -at, -bend) for at, bend in zip(places, bends, strict=False) if bend.any()
+            (len(first), 0.0 - at, -bend)
+            for at, bend in zip(places, bends, strict=False)
+            if bend.any()
         ]
         first.append((atoms[0].source, 1 / reach, -float(knots[0]) / reach, -reach / width, 1.0))
     at, factor, bias, second, more = (np.array(part) for part in zip(*first, strict=True))

@@ -139,7 +139,7 @@ def expression(
         """Return the weighted atoms of a column."""
         kinds = {atom.kind for _, atom in atoms}
         lacks, other = at in tree.open, sum(w for w, atom in atoms if atom.kind == "gap")
-        rest = sum(w for w, atom in atoms if atom.kind == "other")
+        rest = sum((w for w, atom in atoms if atom.kind == "other"), 0.0)
         if form.missing is not None:
             lacks, fill = False, form.missing[at]
             other = sum(weight * float(atom.of(fill)) for weight, atom in atoms)
