@@ -178,8 +178,12 @@ class Column:
         self.filled(0.0)
         return constant(0.0, self.source, missing=float(self.has_gaps))
 
-    def parts(self) -> tuple[float, list[tuple[float, Atom]]]:
-        """Return the column as a constant and weighted atoms."""
+    def parts(self, keys: Iterable[Value] = ()) -> tuple[float, list[tuple[float, Atom]]]:
+        """Return the column as a constant and weighted atoms.
+
+        With the `keys` of all lookups of the source, that of a lookup has no differences, which
+        lose digits.
+        """
         source, values = self.source, self.values.tolist()
         first = values[-1] if self.kind in ("affine", "curve", "lookup") else values[0]
         if self.kind == "affine":
@@ -188,8 +192,10 @@ class Column:
             name, inner, shift = self.at
             pairs = [(values[0], Atom("curve", source, inner, shift, name))]
         elif self.kind == "lookup":
-            cases = zip(self.at, values[:-1], strict=True)
-            pairs = [(value - first, Atom("is", source, key)) for key, value in cases]
+            known, other = dict(zip(self.at, values, strict=False)), first
+            first = 0.0 if keys else other
+            pairs = [(known.get(k, other) - first, Atom("is", source, k)) for k in keys or known]
+            pairs += [(other, Atom("other", source))] * bool(keys)
         else:
             at = np.asarray(self.at).tolist()
             atoms = [Atom("step", source, edge) for edge in at]
@@ -198,15 +204,7 @@ class Column:
             pairs = [*zip(np.diff(self.values).tolist(), atoms, strict=True)]
         if not self.has_gaps:
             pairs.append((self.fill - first, Atom("gap", source)))
-        return first, [pair for pair in pairs if pair[0] != 0]
-
-    def exact_parts(self, keys: Iterable[Value]) -> tuple[float, list[tuple[float, Atom]]]:
-        """Return what `parts` returns, for a lookup without differences, which lose digits."""
-        known = dict(zip(self.at, self.values.tolist(), strict=False))
-        other, source = float(self.values[-1]), self.source
-        pairs = [(known.get(key, other), Atom("is", source, key)) for key in keys]
-        pairs.append((other, Atom("other", source)))
-        return 0.0, pairs + [(self.fill, Atom("gap", source))] * (not self.has_gaps)
+        return first, [pair for pair in pairs if keys or pair[0] != 0]
 
 
 def constant(value: float, source: int = 0, *, missing: float | None = None) -> Column:
@@ -583,8 +581,8 @@ def sum_of(columns: Sequence[AnyColumn], exact: bool = False) -> Sum:
     parts: dict[int, tuple[float, list[tuple[float, Atom]]]] = {}
     for leaf in found:
         # Most columns of a OneHotEncoder have one category of thousands.
-        wide = leaf.kind == "lookup" and (len(leaf.at) > 2 or not np.isfinite(leaf.values[-1]))
-        own = leaf.exact_parts(of_sources[leaf.source]) if exact and wide else leaf.parts()
+        wide = exact and (len(leaf.at) > 2 or not np.isfinite(leaf.values[-1]))
+        own = leaf.parts(of_sources.get(leaf.source, ()) if wide else ())
         parts[id(leaf)] = own
         for _, atom in own[1]:
             atoms.setdefault(atom, len(atoms))
