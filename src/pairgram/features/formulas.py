@@ -342,9 +342,11 @@ class Sum(Node):
     atoms : tuple of Atom
         They are those of the whole formula.
     open : frozenset of int
-        The columns without which there is no value: rows that lack one have NaN.
+        The columns without which a value may be NaN.
     weights : ndarray or sparse array of shape (n_atoms, width)
     offset : ndarray of shape (width,)
+    lacks : ndarray or sparse array of shape (n_open, width)
+        Not 0 where a value is NaN if one of the columns `open`, in their order, has none.
     terms : tuple of (Node, ndarray or sparse array)
     """
 
@@ -352,6 +354,7 @@ class Sum(Node):
     open: frozenset[int]
     weights: Any
     offset: Vector
+    lacks: Any
     terms: tuple[tuple[Node, Any], ...] = ()
 
     @property
@@ -362,14 +365,15 @@ class Sum(Node):
     def times(self, matrix: Any, offset: Any = 0.0) -> Sum:
         """Return ``sum @ matrix + offset``, with the matrix multiplied into the weights."""
         terms = tuple((node, own @ matrix) for node, own in self.terms)
-        moved = self.offset @ matrix + offset
-        return replace(self, weights=self.weights @ matrix, offset=moved, terms=terms)
+        moved, lacks = self.offset @ matrix + offset, self.lacks @ abs(matrix)
+        return replace(self, weights=self.weights @ matrix, offset=moved, lacks=lacks, terms=terms)
 
     def over(self, *terms: tuple[Node, Any], offset: Any = 0.0) -> Sum:
         """Return ``offset + Σ node @ matrix`` of nodes of the same formula."""
         width = terms[0][1].shape[1]
-        weights = scipy.sparse.csr_array((len(self.atoms), width))
-        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, terms)
+        none = (scipy.sparse.csr_array((len(own), width)) for own in (self.atoms, self.open))
+        weights, lacks = none
+        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, lacks, terms)
 
     def plus(self, other: Sum) -> Sum:
         """Return the sum of both."""
@@ -377,6 +381,7 @@ class Sum(Node):
             self,
             weights=self.weights + other.weights,
             offset=self.offset + other.offset,
+            lacks=self.lacks + other.lacks,
             terms=self.terms + other.terms,
         )
 
@@ -419,18 +424,19 @@ class Sum(Node):
                 )
                 numbers.append(kind._replace(low=low, high=high))
                 places += own
-        closed = np.array([source not in self.open for source in sources])
+        lacks = scipy.sparse.csr_array(self.lacks)
+        lacking = {one: lacks[[k]].indices for k, one in enumerate(sorted(self.open))}
         if not scipy.sparse.issparse(self.weights):
             weights = self.weights
         n_values = len(sources)  # whose sums are apart, as values may be large
         parts = [_prepared(weights[places[k]]) for k in (slice(n_values), slice(n_values, None))]
         terms = [(node, _prepared(matrix)) for node, matrix in self.terms]
-        spread = sorted(self.open.difference(sources))
-        return sources, closed, numbers, parts, tables, terms, spread
+        return sources, numbers, parts, tables, terms, lacking
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows."""
-        sources, closed, numbers, weights, tables, terms, spread = self._plan
+        sources, numbers, weights, tables, terms, lacking = self._plan
+        asked = self.open.difference(sources)
         n_rows = next(len(x) for x in rows if x is not None)
         total = np.zeros((n_rows, len(self.offset)), dtype) + of(self.offset).astype(dtype)
         if sources:
@@ -438,16 +444,15 @@ class Sum(Node):
                 x = (rows if sources == [*range(len(rows))] else rows[sources]).T
             else:
                 x = np.column_stack([rows[source] for source in sources])
-            if closed.any():
-                x = np.where(np.isnan(x) & closed, 0, x)
+            if (gaps := np.isnan(x)).any():
+                asked, x = self.open, np.where(gaps, 0, x)
             total += _product(of(x.astype(dtype, copy=False)), weights[0], of)
         if numbers:
             made = []
             for atom in numbers:
                 gaps = is_missing(rows[atom.source])[:, None]
                 x = gaps if atom.kind == "gap" else atom.of(rows[atom.source][:, None])
-                is_open = atom.kind == "gap" or atom.source in self.open
-                made.append(x if is_open else np.where(gaps, 0, x))
+                made.append(x if atom.kind == "gap" else np.where(gaps, 0, x))
             total += _product(of(np.hstack(made).astype(dtype, copy=False)), weights[1], of)
         for source, number, columns, table in tables:
             x = rows[source]
@@ -461,9 +466,9 @@ class Sum(Node):
             total[:, columns] += found
         for node, matrix in terms:
             total += _product(of(node.values(rows, dtype, of)), matrix, of)
-        for source in spread:
+        for source in asked:
             if rows[source] is not None:
-                total[is_missing(rows[source])] = np.nan
+                total[np.ix_(is_missing(rows[source]), lacking[source])] = np.nan
         return total
 
 
@@ -601,7 +606,11 @@ def sum_of(columns: Sequence[AnyColumn], exact: bool = False) -> Sum:
         weights, at, to = np.array(entries or np.empty((0, 3))).T
         places = (at.astype(np.int64), to.astype(np.int64))
         matrix = scipy.sparse.coo_array((weights, places), (len(whole), len(columns))).tocsr()
-        found = Sum(whole, open_, matrix, offset)
+        # Products have no value where a factor has none, by themselves.
+        gaps = [not isinstance(one, Product) and one.has_gaps and one.source for one in columns]
+        lacks = [[gap is not False and gap == source for gap in gaps] for source in sorted(open_)]
+        lacking = scipy.sparse.csr_array(np.array(lacks, float).reshape(len(open_), len(columns)))
+        found = Sum(whole, open_, matrix, offset, lacking)
         if not products:
             return found
         left, right = ([getattr(one, side) for _, one in products] for side in ("left", "right"))
