@@ -135,7 +135,7 @@ def of_assay(name: str, options: Options) -> Iterator[list[str]]:
             if is_drawn:
                 train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
             search = RankRLSCV(feature_map=Kernel(kernel), pairs=Pairs(weighting="documents"))
-            search.set_params(inputs="standard", scoring="pairwise_squared_error")
+            search.set_params(feature_map="standard", scoring="pairwise_squared_error")
             sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
             i, j = (test[part] for part in pairs_of(len(test), rng))
             squares = sure.std_of_differences(X[i], X[j]) ** 2
@@ -240,11 +240,7 @@ def factors_of(sure: Posterior, X: np.ndarray, y: np.ndarray, qid: np.ndarray) -
     ratios, model = [], sure.model
     for one in range(5):
         own = fold == one
-        rest = RankRLS(
-            model.alpha_,
-            feature_map=model.feature_map,
-            inputs=model.inputs,
-        )
+        rest = RankRLS(model.alpha_, feature_map=model.feature_map)
         rest.set_params(pairs=Pairs(weighting="documents"))
         others = {"X": X[~own], "y": y[~own], "qid": qid[~own]}
         of_rest = posterior(rest.fit(**others), **others)
@@ -304,7 +300,7 @@ def off_of_assay(name: str, kernel: str, options: Options) -> list[Factored]:
         rng = np.random.default_rng(seed)
         train, test = np.split(rng.permutation(len(y)), [int(0.8 * len(y))])
         search = RankRLSCV(feature_map=Kernel(kernel), pairs=Pairs(weighting="documents"))
-        search.set_params(inputs="standard", scoring="pairwise_squared_error")
+        search.set_params(feature_map="standard", scoring="pairwise_squared_error")
         sure = posterior(search.fit(X[train], y[train]), X[train], y[train])
         factors = factors_of(sure, X[train], y[train], np.zeros(len(train), int))
         i, j = (test[part] for part in pairs_of(len(test), rng))
@@ -384,7 +380,7 @@ def lost_of_assay(name: str, n_rows: int | None, options: Options) -> np.ndarray
             search = RankRLSCV(
                 feature_map=Kernel("rbf", gamma=list(GAMMAS / X.shape[1])), scoring=scoring
             )
-            search.set_params(inputs="standard", pairs=Pairs(weighting="documents"))
+            search.set_params(feature_map="standard", pairs=Pairs(weighting="documents"))
             search.fit(X[train[:n_rows]], y[train[:n_rows]])
             errors.append(np.var(y[test] - search.predict(X[test])))
         lost.append(np.array(errors) / min(errors) - 1)

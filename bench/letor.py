@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.pipeline import make_pipeline
 
 import pairgram
 from boosters import (
@@ -156,9 +157,11 @@ def trainers(
     for pairs in SEVERAL:
         name = f"pairs={pairs.kind!r}, target={pairs.target!r}, default alphas"
         ways[name] = functools.partial(train_rank_rls, pairs=pairs)
-    ways[QUANTILES] = functools.partial(train_single, inputs="raw+quantile")
+    ways[QUANTILES] = functools.partial(train_single, feature_map="raw+quantile")
     fourier = pairgram.RandomFourier(500, gamma=FOURIER_GAMMA, random_state=0)
-    ways[FOURIER] = functools.partial(train_single, inputs="quantile", feature_map=fourier)
+    ways[FOURIER] = functools.partial(
+        train_single, feature_map=make_pipeline(pairgram.Quantile(), fourier)
+    )
     ways[AUTOMATIC] = train_automatic
     for budget in budgets:
         ways[BUDGET.format(budget)] = functools.partial(train_automatic, time_budget=budget)

@@ -48,7 +48,7 @@ N_CLIENTS = 4
 PERCENTILES = (50, 99)
 MODELS: dict[str, Callable[[], RankRLS]] = {
     "linear": RankRLS,
-    'linear, `inputs="raw+quantile"`': lambda: RankRLS(inputs="raw+quantile"),
+    'linear, `feature_map="raw+quantile"`': lambda: RankRLS(feature_map="raw+quantile"),
     "200 sigmoid nodes": lambda: RankRLS(feature_map=RandomNodes(200, random_state=0)),
     "200 Nyström features": lambda: RankRLS(feature_map=Nystroem(n_components=200, random_state=0)),
     "rbf kernel, 4,000 rows": lambda: RankRLS(feature_map=Kernel("rbf")),

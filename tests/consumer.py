@@ -27,7 +27,9 @@ from pairgram import (
 
 def searched(X: NDArray[np.float64], y: NDArray[np.float64], qid: NDArray[np.int64]) -> RankRLSCV:
     """Return a linear model whose ridge is chosen."""
-    model = RankRLSCV(pairs=["with_ties", "without_ties"], inputs="standard", scoring="ndcg@10")
+    model = RankRLSCV(
+        pairs=["with_ties", "without_ties"], feature_map="standard", scoring="ndcg@10"
+    )
     fitted: RankRLSCV = model.fit(X, y, qid=qid)
     return fitted
 

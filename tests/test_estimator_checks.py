@@ -2,19 +2,23 @@
 
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 import pairgram
 from pairgram import (
+    Fill,
     Kernel,
     Nystroem,
     Pairs,
+    Quantile,
     RandomNodes,
     RankRLS,
     RankRLSCV,
     RankSVM,
     RankSVMCV,
+    Standard,
 )
 
 PUBLIC = [getattr(pairgram, name) for name in pairgram.__all__]
@@ -51,12 +55,15 @@ def test_all_estimators_are_checked():
     [
         RankRLS(pairs=Pairs("label_difference", weighting="queries"), scale=True),
         RankRLS(pairs=None, form="dual"),
-        RankRLS(inputs="standard", feature_map=Kernel("minmax")),
-        RankRLS(missing="median", inputs="raw+quantile"),
+        RankRLS(feature_map=make_pipeline(Standard(), Kernel("minmax"))),
+        RankRLS(feature_map=make_pipeline(Fill("median"), Quantile(raw=True))),
         RankRLSCV(
-            feature_map=Kernel("laplacian"), missing="zero", pairs=["with_ties", "without_ties"]
+            feature_map=make_pipeline(Fill(0.0), Kernel("laplacian")),
+            pairs=["with_ties", "without_ties"],
         ),
-        RankSVM(feature_map=Nystroem(kernel="tanimoto", random_state=0), missing="mean"),
+        RankSVM(
+            feature_map=make_pipeline(Fill("mean"), Nystroem(kernel="tanimoto", random_state=0))
+        ),
         RankSVMCV([0.1, 1.0], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
     ],
     ids=repr,

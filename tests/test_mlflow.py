@@ -56,7 +56,7 @@ MODELS = [
     RankRLS(),
     RankRLSCV(),
     RankSVM(C=0.1),
-    RankRLS(inputs="raw+quantile"),
+    RankRLS(feature_map="raw+quantile"),
     RankRLS(feature_map=Kernel("rbf")),
     RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
     ELMRank(n_nodes=8, random_state=0),

@@ -15,10 +15,10 @@ X, y, qid = make_ranking(120, 20, 6, random_state=0)
 skewed = np.exp(6 * X)  # what a column of prices or counts looks like
 train, test = qid < 80, qid >= 80
 
-model = RankRLSCV(inputs=[None, "standard", "quantile", "raw+quantile"])
+model = RankRLSCV(feature_map=[None, "standard", "quantile", "raw+quantile"])
 model.fit(skewed[train], y[train], qid=qid[train])
 plain = RankRLSCV().fit(skewed[train], y[train], qid=qid[train])
-for name, one in (("as they are", plain), (model.inputs_.kind, model)):
+for name, one in (("as they are", plain), (repr(model.feature_map_), model)):
     found = evaluate("ndcg@10", y[test], one.predict(skewed[test]), qid[test])
     print(f"{name:>12}: NDCG@10 {found['ndcg@10']:.3f}")
 
@@ -26,7 +26,7 @@ for name, one in (("as they are", plain), (model.inputs_.kind, model)):
 # The best mean of each of the inputs, over all ridges:
 
 results = model.cv_results_
-kinds = [str(one["inputs"]) for one in results["params"]]
+kinds = [str(one["feature_map"]) for one in results["params"]]
 best = {
     kind: max(s for k, s in zip(kinds, results["mean_test_score"], strict=True) if k == kind)
     for kind in dict.fromkeys(kinds)

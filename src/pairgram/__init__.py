@@ -27,6 +27,8 @@ Say what is compared:
     Clicks                                    clicks on lists, with propensities, in place of labels
 
 Map features:
+    Standard, MinMax, MaxAbs, Quantile        scales and quantiles of columns, as ``feature_map``
+    Fill                                      values in the place of missing ones
     RandomNodes, RandomFourier, Nystroem      the ``feature_map`` of RankRLS or RankSVM
     Cross                                     products of two groups of columns, users × items
     Kernel, kernel_matrix                     a kernel in place of a map, and its values
@@ -95,6 +97,7 @@ _NAMES = {
     "features.nystroem": ("Nystroem",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
+    "features.row_values": ("Fill", "MaxAbs", "MinMax", "Quantile", "Standard"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "model_selection.splits": ("QueryKFold",),
     "rankers.base": ("row_scorer",),

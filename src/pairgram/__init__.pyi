@@ -55,6 +55,13 @@ from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
 from pairgram.features.random_fourier import RandomFourier as RandomFourier
 from pairgram.features.random_nodes import RandomNodes as RandomNodes
+from pairgram.features.row_values import (
+    Fill as Fill,
+    MaxAbs as MaxAbs,
+    MinMax as MinMax,
+    Quantile as Quantile,
+    Standard as Standard,
+)
 from pairgram.lists.fusion import fuse as fuse
 from pairgram.lists.within_lists import within_lists as within_lists
 from pairgram.metrics import (

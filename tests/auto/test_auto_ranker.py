@@ -9,6 +9,7 @@ import scipy.sparse
 
 from pairgram import AutoRanker, Clicks, Pairs, RankRLSCV, evaluate, load_model, make_ranking
 from pairgram.clicks import simulate
+from pairgram.features.row_values import Chain
 from parts.auto import Rates, Task, ranker as auto_ranker, trials
 from problems import BY_STEPS
 
@@ -44,8 +45,7 @@ def columns_alone(monkeypatch):
 
 def test_a_linear_model_of_linear_data_wins(linear):
     model = linear[-1]
-    assert model.best_estimator_.feature_map is None
-    assert model.best_estimator_.feature_map is None
+    assert Chain.of(model.best_estimator_.feature_map).then is None
     assert (model.trials_["outcome"] == "best").sum() == 1
     assert not {"over budget", "stopped"} & set(model.trials_["outcome"])
 
@@ -96,10 +96,8 @@ def _means(X, y, qid, table, **settings):
     best = max(rows, key=lambda row: (table["score"][row], -row))
     found = {}
     for row in [best, *(row for row in rows if row != best)]:
-        names = ("inputs", "pairs")
-        search = RankRLSCV(**{name: table[name][row] for name in names}, **settings).fit(
-            X, y, qid=qid
-        )
+        named = {"feature_map": table["inputs"][row], "pairs": table["pairs"][row]}
+        search = RankRLSCV(**named, **settings).fit(X, y, qid=qid)
         found[row] = search.per_query_["ndcg@10"]
         behind = found[best] - found[row]
         error = behind.std(ddof=1) / np.sqrt(len(behind))
@@ -199,8 +197,8 @@ def test_every_score_is_that_of_the_search_alone(linear):
     assert len(rows) == 4 * 6
     assert (table["inputs"][0], table["pairs"][0]) == (None, "with_ties")
     for row in rows:
-        names = ("inputs", "pairs")
-        alone = RankRLSCV(**{name: table[name][row] for name in names}).fit(X, y, qid=qid)
+        alone = RankRLSCV(feature_map=table["inputs"][row], pairs=table["pairs"][row])
+        alone.fit(X, y, qid=qid)
         assert table["score"][row] == alone.best_score_
         assert table["alpha"][row] == alone.alpha_
 
@@ -360,7 +358,7 @@ def test_a_trial_that_fails_is_told_and_left_out(monkeypatch):
     fit = RankRLSCV.fit
 
     def failing(self, *arguments, **named):
-        if self.inputs == "standard":
+        if self.feature_map == "standard":
             raise MemoryError("no room")
         return fit(self, *arguments, **named)
 
@@ -396,7 +394,7 @@ def test_offsets_are_added():
     offset = 2.0 * X[:, 0]
     model = AutoRanker(None).fit(X, y, qid=qid, offset=offset)
     assert not any(name.startswith("mean of") for name in model.trials_["features"])
-    alone = RankRLSCV(pairs=model.pairs_, inputs=model.best_estimator_.inputs)
+    alone = RankRLSCV(pairs=model.pairs_, feature_map=model.best_estimator_.feature_map)
     alone.fit(X, y, qid=qid, offset=offset)
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
 
@@ -484,7 +482,7 @@ def test_clicks_are_judged_by_propensities(log):
     plain = 0
     for row in np.flatnonzero(made & (model.trials_["features"] == "columns")):
         inputs = model.trials_["inputs"][row]
-        one = RankRLSCV(inputs=inputs).fit(X, y, qid=lists)
+        one = RankRLSCV(feature_map=inputs).fit(X, y, qid=lists)
         np.testing.assert_allclose(model.trials_["score"][row], one.best_score_, rtol=1e-12)
         plain += 1
     assert plain > 1

@@ -13,6 +13,7 @@ import pairgram as pg
 from axes import every
 from fuzz.forge import Tensor, pack, parse
 from parts.support import on_threads
+from row_value import row_value
 
 ALPHA = 3.0
 
@@ -172,11 +173,11 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
 @every(
     setting=[
         {"scale": True},
-        {"inputs": "standard"},
-        {"inputs": "quantile"},
+        {"feature_map": "standard"},
+        {"feature_map": "quantile"},
         {"feature_map": pg.RandomFourier(30, gamma=0.02, random_state=0)},
         {"feature_map": pg.RandomNodes(8, activation="linear", random_state=0)},
-        {"feature_map": pg.RandomNodes(100, random_state=0), "inputs": "standard"},
+        {"feature_map": row_value("standard", pg.RandomNodes(100, random_state=0))},
         {"feature_map": pg.Cross([0], [1, 2, 3])},
         {"pairs": None},
         {"pairs": pg.Pairs(scope="global", weighting="documents")},
@@ -186,8 +187,7 @@ def test_any_features(setting):
     lists = Lists(seed=1)
     model = pg.RankRLS(ALPHA, **{"pairs": pg.Pairs(weighting="documents"), **setting})
     posterior = sure(model, **lists.labelled)
-    H = lists.X if model.inputs_ is None else model.inputs_.transform(lists.X)
-    H = H if model.feature_map_ is None else model.feature_map_.transform(H)
+    H = lists.X if model.feature_map_ is None else model.feature_map_.transform(lists.X)
     qid = lists.qid if "global" not in str(setting) else 0 * lists.qid
     if setting.get("scale"):
         D = np.eye(len(H)) - within(qid, lists.weight)
@@ -250,12 +250,14 @@ def test_statistics_and_tables():
         assert chosen.tolist() == alone.tolist()
 
 
-@pytest.mark.parametrize("told", [{"scale": True}, {"inputs": "quantile"}, {"missing": "mean"}])
+@pytest.mark.parametrize(
+    "told", [{"scale": True}, {"feature_map": "quantile"}, {"feature_map": row_value(fill="mean")}]
+)
 def test_tables_with_settings(told):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     X, given = LISTS.X.copy(), {"pairs": pg.Pairs(weighting="documents"), **told}
-    if "missing" in told:
+    if isinstance(told.get("feature_map"), pg.Fill):
         X[3, 2] = np.nan
     frame = pandas.DataFrame(X, columns=list("abcde")).assign(y=LISTS.y, q=LISTS.qid)
     found = sure(pg.RankRLS(ALPHA, **given), pg.scan(frame, label="y", qid="q"))
@@ -361,7 +363,7 @@ def test_weights_of_few_rows():
 
 def test_rows_are_those_of_the_fit():
     X, y, qid = LISTS.X, LISTS.y, LISTS.qid
-    for setting in ({}, {"feature_map": pg.Kernel("rbf", gamma=0.2)}, {"inputs": "standard"}):
+    for setting in ({}, {"feature_map": pg.Kernel("rbf", gamma=0.2)}, {"feature_map": "standard"}):
         model = pg.RankRLS(ALPHA, **setting).fit(X, y, qid=qid)
         other = np.where(np.arange(60) == 7, y + 0.01, y)
         for wrong in ((X, other, qid), (X[:-6], y[:-6], qid[:-6]), (X, y, qid // 2)):
@@ -524,7 +526,9 @@ def test_linear_kernels_are_kept_in_files(tmp_path):
     np.testing.assert_array_equal(loaded.std_of_differences(*pair), expected)
 
 
-@pytest.mark.parametrize("setting", [{}, {"feature_map": pg.Kernel("rbf")}, {"inputs": "quantile"}])
+@pytest.mark.parametrize(
+    "setting", [{}, {"feature_map": pg.Kernel("rbf")}, {"feature_map": "quantile"}]
+)
 def test_models_of_files_have_posteriors_too(setting, tmp_path):
     model = pg.RankRLSCV([1.0, ALPHA], **setting).fit(**LISTS.labelled)
     model.save(tmp_path / "model")

@@ -9,12 +9,13 @@ from scipy.special import ndtr
 
 from axes import every
 from pairgram import Kernel, Pairgram, Pairs, Posterior, RandomFourier, RankRLS, posterior, propose
+from row_value import row_value
 
 SETTINGS = {
     "linear": {},
     "dual": {"form": "dual"},
     "kernel": {"feature_map": Kernel("rbf", gamma=0.2)},
-    "fourier": {"feature_map": RandomFourier(40, gamma=0.2, random_state=0), "inputs": "standard"},
+    "fourier": {"feature_map": row_value("standard", RandomFourier(40, gamma=0.2, random_state=0))},
 }
 
 

@@ -43,6 +43,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
+from pairgram.features.row_values import Chain
 from parts.cli import (
     PROTOCOL_METRICS,
     app,
@@ -56,6 +57,7 @@ from parts.cli import (
     significant,
 )
 from parts.features import random_nodes as activations
+from row_value import inputs_of, row_value
 
 # What models that mix all features in one number try by default.
 BOTH = [None, "standard"]
@@ -175,7 +177,7 @@ def test_train_with_options_of_rankrls_is_rankrls(file, tmp_path, options):
 
 def test_inspect_says_what_predict_needs(data, tmp_path):
     X, y, qid = data
-    first = RankRLSCV(inputs="quantile").fit(X, y, qid=qid)
+    first = RankRLSCV(feature_map="quantile").fit(X, y, qid=qid)
     RankRLS(prior=FrozenEstimator(first)).fit(X, y, qid=qid).save(tmp_path / "prior")
     text = run("inspect", tmp_path / "prior")
     assert "none of features: the scores of a prior are added" in text
@@ -189,7 +191,7 @@ def test_inspect_says_what_predict_needs(data, tmp_path):
         (("--model", "rls"), lambda prior: RankRLSCV(pairs=[None], prior=prior)),
         (("--model", "ranksvm"), lambda prior: RankSVMCV(prior=prior)),
         (
-            ("--model", "elm-pairwise", "--kernel", "rbf", "--inputs", "none"),
+            ("--model", "elm-pairwise", "--kernel", "rbf", "--feature-map", "none"),
             lambda prior: PairwiseELMCV(feature_map=Kernel("rbf"), prior=prior, random_state=0),
         ),
     ],
@@ -211,7 +213,7 @@ def maps(kind, gammas, *arguments, **named):
 
 
 ELM, ELM_ROWS = {"random_state": 0, "pairs": ["with_ties"]}, {"random_state": 0}
-ELMRANK = {"n_nodes": 20, "random_state": 0, "inputs": BOTH}
+ELMRANK = {"n_nodes": 20, "random_state": 0, "feature_map": BOTH}
 TRAINED = {
     "--alphas 8 --pairs without_ties": RankRLSCV([8.0], pairs=["without_ties"]),
     "--alphas 0 --pairs with_ties": RankRLSCV([0.0]),
@@ -227,16 +229,16 @@ TRAINED = {
             2.0 ** np.arange(-9, 10, 3),
             n_nodes=20,
             activation="sigmoid",
-            inputs=BOTH,
+            feature_map=BOTH,
             **ELM | {"random_state": 3},
         )
     ),
     "-m elm-pairwise --kernel linear": PairwiseELMCV(feature_map=Kernel("linear"), **ELM),
     "-m elm-pointwise --kernel rbf --gamma 0.5,8": PointwiseELMCV(
-        feature_map=[Kernel("rbf", gamma=g) for g in [0.5, 8.0]], inputs=BOTH, **ELM_ROWS
+        feature_map=row_value(BOTH, [Kernel("rbf", gamma=g) for g in [0.5, 8.0]]), **ELM_ROWS
     ),
     "-m elm-pointwise --kernel polynomial --gamma 0.5": PointwiseELMCV(
-        feature_map=Kernel("polynomial", gamma=0.5), inputs=BOTH, **ELM_ROWS
+        feature_map=row_value(BOTH, Kernel("polynomial", gamma=0.5)), **ELM_ROWS
     ),
     "-m elmrank --metric map --alphas 0.01,1 --Cs 2^3:2^9:6 --nodes 20": ELMRankCV(
         [0.01, 1], [8, 512], scoring="map", **ELMRANK
@@ -270,7 +272,7 @@ def test_every_model_is_that_of_the_library(options, file, valid_file, data, tmp
     X, y, qid = data
     expected, out = clone(TRAINED[options]), tmp_path / "m"
     if isinstance(expected, RankSVMCV) and expected.feature_map is not None:
-        expected.set_params(inputs=BOTH)
+        expected.set_params(feature_map=row_value(BOTH, expected.feature_map))
     validation = tuple(load_letor(valid_file)) if "VALID" in options else None
     expected.fit(X, y, qid=qid, validation=validation)
     given = options.replace("VALID", str(valid_file)).split()
@@ -281,8 +283,12 @@ def test_every_model_is_that_of_the_library(options, file, valid_file, data, tmp
     held_out = "nothing held out" if "evidence" in options else held_out
     assert report["held_out"] == (str(valid_file) if validation else held_out)
     chosen = dict(expected.cv_results_["params"][expected.best_index_])
-    if (feature_map := chosen.pop("feature_map", None)) is not None:
-        chosen |= {} if feature_map.kernel == "linear" else {"gamma": feature_map.gamma_}
+    chain = Chain.of(chosen.pop("feature_map", None))
+    columns = getattr(expected, "cv_results_", {})
+    if any(Chain.of(one).scaling for one in columns.get("param_feature_map", [])):
+        chosen["feature_map"] = chain.kind
+    if getattr(chain.then, "kernel", "linear") != "linear":
+        chosen["gamma"] = chain.then.gamma_
     assert {name: report["params"][name] for name in chosen} == json.loads(
         json.dumps(chosen, default=str)
     )
@@ -316,7 +322,8 @@ def test_train_with_a_kernel(tmp_path, name, kernel, options, parameters):
     )
     pairs = ["with_ties", "without_ties"] if name == "rankrls" else None
     expected = RankRLSCV([0.1, 1], feature_map=Kernel(kernel, **parameters), pairs=pairs)
-    expected.set_params(inputs=BOTH if kernel in ("laplacian", "polynomial") else None)
+    if kernel in ("laplacian", "polynomial"):
+        expected.set_params(feature_map=row_value(BOTH, expected.feature_map))
     expected.fit(X, y, qid=qid)
     assert report["score"] == expected.best_score_
     assert load_model(tmp_path / "m").predict(X).tolist() == expected.predict(X).tolist()
@@ -347,7 +354,7 @@ def test_no_more_folds_than_queries(n_queries, length, folds, tmp_path):
     dump_letor(tmp_path / "few.txt", X, y, qid)
     grid = ("--model", "elmrank", "--alphas", "0.1,1", "--Cs", "8", "--metric", "kendall")
     expected = ELMRankCV([0.1, 1], [8], cv=folds, scoring="kendall", random_state=0)
-    expected.set_params(inputs=BOTH)
+    expected.set_params(feature_map=BOTH)
     expected.fit(X, y, qid=qid)
     report = json.loads(
         run("train", tmp_path / "few.txt", "-o", tmp_path / "few.model", *grid, "--json")
@@ -575,8 +582,6 @@ def test_inspect_a_model(model_file):
             "prior": None,
             "feature_map": None,
             "form": "auto",
-            "inputs": None,
-            "missing": None,
             "pairs": "without_ties",
             "scale": False,
         },
@@ -922,6 +927,7 @@ MAIN = "from pairgram.cli import main; main()"
 # Streams as Python makes them when it starts, for a process that has the libraries loaded.
 STREAMS = """
 import io, os, sys
+from pairgram.features.row_values import Chain
 def set_streams(paths, closed, encoding, unbuffered):
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         os.dup2(os.open(paths[fd], os.O_WRONLY | os.O_APPEND if fd else os.O_RDONLY), fd)
@@ -1120,7 +1126,7 @@ def test_warnings_of_the_library_are_notes(tmp_path):
     dump_letor(tmp_path / "raw.txt", X * [1, 1, 1, 1, 1e5, 1], y, qid=qid)
     said = run_with_note(
         *("train", tmp_path / "raw.txt", "-o", tmp_path / "m", "--kernel", "rbf", "--alphas", 1),
-        *("--inputs", "none"),
+        *("--feature-map", "none"),
     )[1]
     assert said.startswith("warning: columns of X differ so much in spread that the rbf kernel")
     assert "counted from 0. Scale them alike" in said
@@ -1131,24 +1137,27 @@ def test_train_with_inputs(model, data, file, tmp_path):
     X = data[0]
     options = ("train", file, "-o", tmp_path / "m", "-m", model, "--Cs", "0.1,1")
     options = options[:-2] if model == "rankrls" else options
-    report = json.loads(run(*options, "--inputs", "none", "--inputs", "raw+quantile", "--json"))
-    assert report["params"]["inputs"] in (None, "raw+quantile")
-    report = json.loads(run(*options, "--inputs", "raw+quantile", "--json"))
-    assert report["params"]["inputs"] == "raw+quantile"
+    report = json.loads(
+        run(*options, "--feature-map", "none", "--feature-map", "raw+quantile", "--json")
+    )
+    assert report["params"]["feature_map"] in (None, "raw+quantile")
+    report = json.loads(run(*options, "--feature-map", "raw+quantile", "--json"))
+    assert report["params"]["feature_map"] == "raw+quantile"
     loaded = load_model(tmp_path / "m")
-    assert loaded.inputs_.transform(X).shape == (len(X), 2 * X.shape[1])
+    assert inputs_of(loaded).transform(X).shape == (len(X), 2 * X.shape[1])
     inspected = json.loads(run("inspect", tmp_path / "m", "--json"))
-    assert inspected["parameters"]["inputs"] == "raw+quantile"
+    value = inspected["parameters"]["feature_map"]
+    assert (value["after"] if isinstance(value, dict) else value) == "raw+quantile"
     if model in ("rankrls", "ranksvm"):
         largest = inspected["largest_weights"]
-        names = {(row["feature"], row["inputs"]) for row in largest}
+        names = {(row["feature"], row["part"]) for row in largest}
         assert len(names) == len(largest) > 0
         assert all(0 < number <= X.shape[1] for number, _ in names)
         assert {kind for _, kind in names} <= {"raw", "quantile"}
         table = loaded.column_weights()
         second, column = divmod(int(table["column"][0]), X.shape[1])
         assert largest[0]["feature"] == column + 1
-        assert largest[0]["inputs"] == ("quantile" if second else "raw")
+        assert largest[0]["part"] == ("quantile" if second else "raw")
         assert largest[0]["weight"] == table["weight"][0]
     assert "raw+quantile" in run("inspect", tmp_path / "m")
     scores = run("predict", tmp_path / "m", file)
@@ -1158,7 +1167,7 @@ def test_train_with_inputs(model, data, file, tmp_path):
 def test_inputs_of_sparse_files(file, data, tmp_path):
     options = ("train", file, "-o", tmp_path / "m", "--sparse", "--kernel", "rbf", "--alphas", 1)
     report = json.loads(run(*options, "--json"))
-    assert report["params"]["inputs"] in (None, "maxabs")
+    assert report["params"]["feature_map"] in (None, "maxabs")
 
 
 def test_help_of_many_options_has_panels():

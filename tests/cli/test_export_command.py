@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import pairgram
 import shop
-from pairgram import Nystroem, RankRLS, dump_letor, export, make_ranking
+from pairgram import Fill, Nystroem, RankRLS, dump_letor, export, make_ranking
 from parts.cli import app
 
 NAMES = ["title", "body", "price"]
@@ -98,7 +98,9 @@ def test_a_shift_makes_the_scores_of_the_rows_positive(files, rows):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_negative_scores_are_warned_of_where_engines_refuse_them(files, engine):
     frame = pd.read_parquet(files / "rows.parquet")
-    model = RankRLS(inputs="standard").fit(frame[NAMES] + 5, frame["grade"], qid=frame["query"])
+    model = RankRLS(feature_map="standard").fit(
+        frame[NAMES] + 5, frame["grade"], qid=frame["query"]
+    )
     model.save(files / "scaled.safetensors")
     arguments = (files / "scaled.safetensors", "--to", engine, "--verify", files / "rows.txt")
     found = run(*arguments, "--output", files / "out")
@@ -164,7 +166,9 @@ def test_features_of_fields_are_written_beside_the_model(to, tmp_path):
 def test_an_order_that_changes_is_an_exit_code(tmp_path):
     """Solr reads float32, in which a large offset makes scores equal."""
     rows = 1e9 + shop.frame(brands=shop.HARMLESS)[["price", "rating"]]
-    model = RankRLS(missing="mean").fit(rows, shop.targets(shop.frame(brands=shop.HARMLESS)))
+    model = RankRLS(feature_map=Fill("mean")).fit(
+        rows, shop.targets(shop.frame(brands=shop.HARMLESS))
+    )
     model.save(tmp_path / "m.safetensors")
     rows.assign(query=np.arange(len(rows)) // 10).to_parquet(tmp_path / "rows.parquet")
     table = ("--verify", tmp_path / "rows.parquet", "--qid", "query")

@@ -35,6 +35,7 @@ from pairgram import (
     scan,
 )
 from parts.cli import error, ran as run, report
+from row_value import fill_of
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -97,8 +98,8 @@ def test_train_fits_what_the_library_does(folder, data, tmp_path, name):
         ("--model ranksvm --valid", RankSVMCV()),
         ("--pairs with_ties --valid", RankRLSCV(pairs=["with_ties"])),
         (
-            "--model elm-pairwise --nodes 9 --inputs minmax --valid",
-            PairwiseELMCV(n_nodes=9, random_state=0, inputs=["minmax"]),
+            "--model elm-pairwise --nodes 9 --feature-map minmax --valid",
+            PairwiseELMCV(n_nodes=9, random_state=0, feature_map=["minmax"]),
         ),
         (
             "--model rank-fourier --components 9 --gamma 0.5 --Cs 0.1,1",
@@ -124,7 +125,7 @@ def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):
     given = ("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "-o", tmp_path / "m")
     run(*given, "--missing", "mean")
     means = np.nanmean(X, axis=0)
-    np.testing.assert_allclose(load_model(tmp_path / "m").fill_values_, means, rtol=1e-13)
+    np.testing.assert_allclose(fill_of(load_model(tmp_path / "m")), means, rtol=1e-13)
     output, _ = run("predict", tmp_path / "m", tmp_path / "a.parquet")
     want = np.where(np.isnan(X), means, X) @ load_model(tmp_path / "m").coef_
     np.testing.assert_allclose(np.array(output.split(), float), want, rtol=1e-12, atol=1e-14)
@@ -141,7 +142,7 @@ def test_models_that_read_tables_as_a_whole_fill_as_others_do(model, tmp_path, d
     given = ("train", tmp_path / "a.parquet", *COLUMNS, *FEATURES, "--missing", "median")
     run(*given, "--valid", tmp_path / "b.parquet", "--model", model, "-o", tmp_path / "m")
     medians = np.nanmedian(X[qid < 20], axis=0)
-    np.testing.assert_allclose(load_model(tmp_path / "m").fill_values_, medians, rtol=1e-14)
+    np.testing.assert_allclose(fill_of(load_model(tmp_path / "m")), medians, rtol=1e-14)
 
 
 def test_predict_writes_parquet_with_columns_of_the_table(folder, model_file, tmp_path):

@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 import pairgram as pg
 from axes import every
 from parts.support import on_threads
+from row_value import inputs_of, row_value
 from tests import reference_comparisons as reference
 
 WAYS = ("leave-comparison-out", "leave-item-out", "leave-group-out")
@@ -233,7 +234,7 @@ OF_ALL_ROWS = (
     {"svm": True},
 )
 OF_DENSE_ROWS = (
-    {"inputs": ["standard", None]},
+    {"feature_map": ["standard", None]},
     {"feature_map": [pg.Kernel("rbf", gamma=g) for g in [0.3, 0.1]]},
 )
 
@@ -260,9 +261,7 @@ def test_a_validation_set_of_comparisons(options, make):
     search.fit(make(X), y, offset=offset, validation=(make(Z), held, None, offset[::-1]))
     assert search.cv_ == "validation set"
     for row, params in enumerate(search.cv_results_["params"]):
-        params = {
-            name: params[name] for name in ("alpha", "C", "feature_map", "inputs") if name in params
-        }
+        params = {name: params[name] for name in ("alpha", "C", "feature_map") if name in params}
         model = single(**{**options, **params}).fit(make(X), y, offset=offset)
         scores = model.predict(make(Z)) + offset[::-1]
         errors = (by - (scores[better] - scores[worse])) ** 2
@@ -278,8 +277,8 @@ def test_a_validation_set_of_comparisons(options, make):
     [
         {"feature_map": pg.Kernel("rbf", gamma=0.3)},
         {"feature_map": pg.RandomNodes(9, random_state=0)},
-        {"inputs": "standard"},
-        {"inputs": "quantile", "feature_map": pg.Kernel("laplacian")},
+        {"feature_map": "standard"},
+        {"feature_map": row_value("quantile", pg.Kernel("laplacian"))},
     ],
     ids=str,
 )
@@ -287,15 +286,10 @@ def test_the_scores_of_features_written_out(options, tmp_path):
     X, winner, loser, margin, weight, _ = problem(7)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     model = pg.RankRLS(0.5, **options).fit(X, y)
-    if getattr(model.feature_map, "kernel", None):
-        H = X if model.inputs_ is None else model.inputs_.transform(X)
-        H = np.asarray(model.feature_map_.transform(H))
+    H = np.asarray(model.feature_map_.transform(X))
+    if model.form_ == "dual" and H.shape == (len(X), len(X)):  # the values of a kernel
         values, vectors = np.linalg.eigh(H)
         H = vectors * np.sqrt(np.maximum(values, 0.0))
-    elif "feature_map" in options:
-        H = model.feature_map_.transform(X)
-    else:
-        H = model.inputs_.transform(X)
     coef = reference.ridge(reference.written_out(H, winner, loser), margin, weight, 0.5)
     expected, scores = H @ coef, model.predict(X)
     np.testing.assert_allclose(
@@ -308,10 +302,10 @@ def test_the_scores_of_features_written_out(options, tmp_path):
 def test_inputs_count_rows_as_often_as_they_are_compared():
     X, winner, loser, margin, *_ = problem(8)
     y = pg.Preferences(winner, loser, margin=margin)
-    model = pg.RankRLS(1.0, inputs="standard").fit(X, y)
+    model = pg.RankRLS(1.0, feature_map="standard").fit(X, y)
     seen = np.concatenate([X[winner], X[loser]])
     np.testing.assert_allclose(
-        model.inputs_.transform(X), (X - seen.mean(axis=0)) / seen.std(axis=0), rtol=1e-10
+        inputs_of(model).transform(X), (X - seen.mean(axis=0)) / seen.std(axis=0), rtol=1e-10
     )
 
 
@@ -319,11 +313,11 @@ def test_a_search_over_kernels():
     X, winner, loser, margin, *_ = problem(9)
     y = pg.Preferences(winner, loser, margin=margin)
     search = pg.RankRLSCV(
-        feature_map=[pg.Kernel("rbf", gamma=g) for g in [0.1, 1.0]], inputs=[None, "standard"]
+        feature_map=row_value([None, "standard"], [pg.Kernel("rbf", gamma=g) for g in [0.1, 1.0]])
     ).fit(X, y)
     assert len(search.cv_results_["params"]) == 4 * 34 and search.form_ == "dual"
     kernel = search.feature_map_.transform(
-        X if search.inputs_ is None else search.inputs_.transform(X)
+        X if inputs_of(search) is None else inputs_of(search).transform(X)
     )
     given = pg.RankRLS(search.alpha_, feature_map=pg.Kernel("precomputed")).fit(kernel, y)
     np.testing.assert_allclose(given.predict(kernel), search.predict(X), rtol=1e-7, atol=1e-9)

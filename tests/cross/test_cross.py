@@ -12,6 +12,7 @@ import pairgram as pg
 from axes import every
 from fuzz.forge import Tensor, pack, parse
 from parts.support import on_threads
+from row_value import row_value
 
 LEFT, RIGHT, KEPT = [1, 3, 4], [0, 5, 6, 7], [2]
 PAIRS = ("with_ties", "without_ties", "gain_difference", "label_difference", "clicks", None)
@@ -292,7 +293,9 @@ def test_a_search_chooses_among_maps_of_a_table(lists):
 
 def test_a_list_of_maps_beside_other_choices(lists):
     maps = [cross(), None]
-    search = pg.RankRLSCV([1.0], feature_map=maps, inputs=[None, "standard"], scale=[False, True])
+    search = pg.RankRLSCV(
+        [1.0], feature_map=row_value([None, "standard"], maps), scale=[False, True]
+    )
     search.fit(**lists.labelled)
     assert len(search.cv_results_["params"]) == 8
     prior = pg.RankRLS().fit(**lists.labelled)
@@ -311,16 +314,20 @@ def test_quantiles_that_no_side_names_change_nothing(lists):
     names = [f"c{j}" for j in range(lists.X.shape[1])]
     frame = pd.DataFrame(lists.X, columns=names).assign(y=lists.y, qid=lists.qid)
     table, left = pg.scan(frame, label="y", qid="qid"), ["c1", "c3", "c4"]
-    message = r"inputs='raw\+quantile' changes nothing, because no side of the Cross names a column"
+    message = r"'raw\+quantile' before a Cross changes nothing, because no side names a column"
     with pytest.warns(UserWarning, match=message):
-        model = pg.RankRLS(feature_map=cross(), inputs="raw+quantile").fit(**lists.labelled)
+        model = pg.RankRLS(feature_map=make_pipeline(pg.Quantile(raw=True), cross())).fit(
+            **lists.labelled
+        )
     plain = pg.RankRLS(feature_map=cross()).fit(**lists.labelled)
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9)
     with pytest.warns(UserWarning, match=message):
-        pg.RankRLS(feature_map=pg.Cross(left, ["c0", "c5"]), inputs="raw+quantile").fit(table)
+        pg.RankRLS(
+            feature_map=make_pipeline(pg.Quantile(raw=True), pg.Cross(left, ["c0", "c5"]))
+        ).fit(table)
     named = pg.Cross(left, ["c0", "quantile of c5"])
-    pg.RankRLS(feature_map=named, inputs="raw+quantile").fit(table)
-    search = pg.RankRLSCV(feature_map=cross(), inputs=[None, "quantile", "raw+quantile"])
+    pg.RankRLS(feature_map=make_pipeline(pg.Quantile(raw=True), named)).fit(table)
+    search = pg.RankRLSCV(feature_map=row_value([None, "quantile", "raw+quantile"], cross()))
     assert search.fit(**lists.labelled).best_score_ > 0
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 import pairgram as pg
 from axes import every
 from pairgram import _core
+from row_value import fill_of, row_value
 
 N_USERS, N_ITEMS = 40, 25
 
@@ -75,12 +76,14 @@ def test_what_is_left_out_and_what_is_chosen_from(seed, k, as_pairs):
 @pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])
 def test_inputs_before_the_map(inputs):
     feature_map = pg.Cross([0, 1, 2], [3, 4, 5, 6])
-    warned = pytest.warns(UserWarning, match="changes nothing, because no side of the Cross names")
+    warned = pytest.warns(
+        UserWarning, match="before a Cross changes nothing, because no side names"
+    )
     with warned if inputs == "raw+quantile" else nullcontext():
-        model = pg.RankRLS(feature_map=feature_map, inputs=inputs).fit(X, y, qid=qid)
+        model = pg.RankRLS(feature_map=row_value(inputs, feature_map)).fit(X, y, qid=qid)
     scores = model.predict(X).reshape(N_USERS, N_ITEMS)
     if inputs == "raw+quantile":
-        model_columns = model.feature_map_.left_
+        model_columns = model.feature_map_[-1].left_
         assert (model_columns == [0, 1, 2]).all()
     found = pg.recommend(model, users, items, 6)
     np.testing.assert_array_equal(found.places, sorted_places(scores, 6))
@@ -249,7 +252,7 @@ def test_sparse_rows_of_users_and_things():
 def test_a_number_for_users_without_models(kind, number):
     problems = [(items, y[qid == user], np.zeros(N_ITEMS, int)) for user in range(3)]
     inputs = "standard" if kind == "scores" else None
-    batch = pg.fit_many(pg.RankRLS(inputs=inputs), problems, fallback=number)
+    batch = pg.fit_many(pg.RankRLS(feature_map=inputs), problems, fallback=number)
     found = pg.recommend(batch, [77, 1, 88], items, 3)
     nobody = [0, 1, 2] if number == 5 else [-1] * 3
     np.testing.assert_array_equal(found.places[[0, 2]], [nobody] * 2)
@@ -492,7 +495,7 @@ def test_missing_numbers_of_tables_are_those_of_the_fit():
     some[[2, 5], 1] = np.nan
     things = pg.scan(pa.table(dict(zip(names[3:], some.T, strict=True))))
     people = pg.scan(pa.table(dict(zip(names[:3], users.T, strict=True))))
-    filled = np.where(np.isnan(some), model.fill_values_[3:], some)
+    filled = np.where(np.isnan(some), fill_of(model)[3:], some)
     whole = np.hstack([np.repeat(users, N_ITEMS, axis=0), np.tile(filled, (N_USERS, 1))])
     scores = model.predict(pg.scan(lambda: iter([(whole, y)]))).reshape(N_USERS, N_ITEMS)
     found = pg.recommend(model, people, things, 5)
@@ -504,7 +507,7 @@ def test_missing_numbers_of_tables_are_those_of_the_fit():
 def test_scorers(dtype):
     for model in (
         pg.RankRLS(feature_map=pg.Cross([0, 1, 2], [3, 4, 5, 6])),
-        pg.RankRLS(inputs="standard"),
+        pg.RankRLS(feature_map="standard"),
         pg.RankRLS(feature_map=pg.RandomFourier(20, random_state=0)),
     ):
         scorer = model.fit(X, y, qid=qid).row_scorer(dtype)

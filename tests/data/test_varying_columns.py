@@ -223,7 +223,7 @@ def test_estimators_do_not_count(monkeypatch):
         pg.RankRLSCV(scale=True),
         pg.RankRLSCV(cv=3),
         pg.RankRLSCV([0.0, 1.0]),
-        pg.RankRLSCV(inputs="maxabs"),
+        pg.RankRLSCV(feature_map="maxabs"),
         pg.RankSVM(),
     ],
     n_features=[6, 40, 100],
@@ -237,7 +237,7 @@ def test_columns_that_do_not_vary_have_the_weight_zero(model, n_features):
     fits += [fit.coef_ for fit in pg.fit_many(model, [(X, y, qid)] * 2).models]
     if isinstance(model, pg.RankSVM):
         fits.append(model.fit(sp.csr_array(X), y, qid=qid).coef_)
-    if model.get_params().get("inputs") is None:
+    if model.get_params().get("feature_map") is None:
         gram = Pairgram.from_rows(X, y, qid=qid)
         fits += [*gram.path([1e-3, 1.0]), gram.solve(1.0)]
     for coef in fits:

@@ -28,6 +28,7 @@ from pairgram import (
 
 sys.path.append(str(Path(__file__).parents[1]))  # as the tests have it
 import shop
+from row_value import row_value
 
 NAMES = [f"f{j}" for j in range(6)]
 SCALES = (None, "standard", "minmax", "maxabs")
@@ -41,31 +42,40 @@ def _nodes(activation):
 
 # What makes a model, given its inputs, and the inputs that it takes.
 KINDS = {
-    "columns": (lambda i: RankRLS(inputs=i), INPUTS),
-    "columns, RankSVM": (lambda i: RankSVM(inputs=i), INPUTS),
-    "linear kernel": (lambda i: RankRLS(feature_map=Kernel("linear"), inputs=i), INPUTS),
-    "linear nodes": (lambda i: RankRLS(feature_map=_nodes("linear"), inputs=i), INPUTS),
-    "products": (lambda i: RankRLS(feature_map=Cross([1, 4], [0, 3], keep=[2]), inputs=i), INPUTS),
-    "sigmoid nodes": (lambda i: RankRLS(feature_map=_nodes("sigmoid"), inputs=i), INPUTS),
-    "tanh nodes": (lambda i: RankRLS(feature_map=_nodes("tanh"), inputs=i), INPUTS),
-    "relu nodes": (lambda i: RankRLS(feature_map=_nodes("relu"), inputs=i), INPUTS),
-    "ELMRank": (lambda i: ELMRank(n_nodes=10, inputs=i, random_state=0), INPUTS),
+    "columns": (lambda i: RankRLS(feature_map=i), INPUTS),
+    "columns, RankSVM": (lambda i: RankSVM(feature_map=i), INPUTS),
+    "linear kernel": (lambda i: RankRLS(feature_map=row_value(i, Kernel("linear"))), INPUTS),
+    "linear nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("linear"))), INPUTS),
+    "products": (
+        lambda i: RankRLS(feature_map=row_value(i, Cross([1, 4], [0, 3], keep=[2]))),
+        INPUTS,
+    ),
+    "sigmoid nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("sigmoid"))), INPUTS),
+    "tanh nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("tanh"))), INPUTS),
+    "relu nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("relu"))), INPUTS),
+    "ELMRank": (lambda i: ELMRank(n_nodes=10, feature_map=i, random_state=0), INPUTS),
     "nodes of five kinds": (
         lambda i: RankRLS(
-            feature_map=_nodes(["tanh", "gaussian", "hardlim", "sine", "linear"]), inputs=i
+            feature_map=row_value(i, _nodes(["tanh", "gaussian", "hardlim", "sine", "linear"]))
         ),
         INPUTS,
     ),
-    "Fourier": (lambda i: RankRLS(feature_map=RandomFourier(20, random_state=0), inputs=i), INPUTS),
-    "Nyström": (
-        lambda i: RankRLS(feature_map=Nystroem(n_components=20, random_state=0), inputs=i),
+    "Fourier": (
+        lambda i: RankRLS(feature_map=row_value(i, RandomFourier(20, random_state=0))),
         INPUTS,
     ),
-    "rbf kernel": (lambda i: RankRLS(feature_map=Kernel("rbf"), inputs=i), INPUTS),
-    "laplacian kernel": (lambda i: RankRLS(feature_map=Kernel("laplacian"), inputs=i), INPUTS),
-    "polynomial kernel": (lambda i: RankRLS(feature_map=Kernel("polynomial"), inputs=i), INPUTS),
-    "minmax kernel": (lambda i: RankRLS(feature_map=Kernel("minmax"), inputs=i), POSITIVE),
-    "tanimoto kernel": (lambda i: RankRLS(feature_map=Kernel("tanimoto"), inputs=i), POSITIVE),
+    "Nyström": (
+        lambda i: RankRLS(feature_map=row_value(i, Nystroem(n_components=20, random_state=0))),
+        INPUTS,
+    ),
+    "rbf kernel": (lambda i: RankRLS(feature_map=row_value(i, Kernel("rbf"))), INPUTS),
+    "laplacian kernel": (lambda i: RankRLS(feature_map=row_value(i, Kernel("laplacian"))), INPUTS),
+    "polynomial kernel": (
+        lambda i: RankRLS(feature_map=row_value(i, Kernel("polynomial"))),
+        INPUTS,
+    ),
+    "minmax kernel": (lambda i: RankRLS(feature_map=row_value(i, Kernel("minmax"))), POSITIVE),
+    "tanimoto kernel": (lambda i: RankRLS(feature_map=row_value(i, Kernel("tanimoto"))), POSITIVE),
 }
 PIPELINES = {
     "StandardScaler": lambda: make_pipeline(StandardScaler(), RankRLS()),
@@ -175,7 +185,7 @@ def cases():
         frame = pd.DataFrame(missing, columns=NAMES).assign(y=y, q=qid)
         for one in (None, "standard", "quantile"):
             table = scan(frame, label="y", qid="q", missing="mean")
-            model = RankRLS(inputs=one).fit(table)
+            model = RankRLS(feature_map=one).fit(table)
             found.append(Case("columns with filled gaps", one or "raw", model, fills=True))
         for name in shop.TRANSFORMERS:
             model = shop.fitted(name, shop.frame(brands=shop.HARMLESS))

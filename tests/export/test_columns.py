@@ -10,6 +10,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from axes import every
 from pairgram import Kernel, RandomNodes, RankRLS, export, make_ranking
+from row_value import row_value
 
 pandas = pytest.importorskip("pandas")
 
@@ -139,7 +140,7 @@ def test_rows_at_knots_are_exact_where_knots_are_close(inputs):
     values = [float(f"{value:.8g}") for value in values]
     X = rng.choice(values, (397, 2))  # of which percentiles are rows
     y = rng.normal(size=397) + X @ [1, 1] + 3 * (X[:, 0] > values[3])
-    model = RankRLS(inputs=inputs).fit(X, y, qid=np.arange(397) // 10)
+    model = RankRLS(feature_map=inputs).fit(X, y, qid=np.arange(397) // 10)
     for exported in (
         export.to_onnx(model, features=["a", "b"], precision="float32"),
         export.to_onnx(model, features=["a", "b"], precision="float64"),
@@ -153,7 +154,7 @@ def test_rows_at_knots_are_exact_where_knots_are_close(inputs):
 def test_knots_beyond_float32(data, write):
     frame, y, qid = data
     X = frame.to_numpy() * [1, 1, 1e39, 1, 1]
-    model = RankRLS(inputs="quantile").fit(X, y, qid=qid)
+    model = RankRLS(feature_map="quantile").fit(X, y, qid=qid)
     name = () if write == "to_onnx" else ("m",)
     with pytest.raises(
         ValueError, match=r"column 'c' has the knot .*e\+.*, which is beyond float32"
@@ -166,7 +167,8 @@ def test_knots_beyond_float32(data, write):
 def test_a_value_at_the_end_of_float32_counts_as_the_highest(data, named, width):
     frame, y, qid = data
     X = frame.to_numpy() * width
-    model = RankRLS(inputs="quantile", **named).fit(X, y, qid=qid)
+    named = {"feature_map": row_value("quantile", named.get("feature_map"))}
+    model = RankRLS(**named).fit(X, y, qid=qid)
     largest = float(np.finfo(np.float32).max)
     X[::3, 1], X[1::3, 2] = largest, -largest
     for exported in (

@@ -13,7 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from pairgram import RankRLS, export, make_ranking
+from pairgram import Fill, RankRLS, export, make_ranking
 
 X, Y, QID = make_ranking(10, 8, 3, random_state=0)
 FRAME = pd.DataFrame(X, columns=list("abc"))
@@ -48,7 +48,7 @@ def test_python_takes_the_missing_value_of_pandas() -> None:
         ranker = RankRLS().set_fit_request(qid=True)
         columns = ColumnTransformer(steps, remainder="passthrough")
         model = make_pipeline(columns, ranker).fit(frame, Y, qid=QID)
-    filled = RankRLS(missing="mean").fit(frame[["a", "b", "c"]], Y, qid=QID)
+    filled = RankRLS(feature_map=Fill("mean")).fit(frame[["a", "b", "c"]], Y, qid=QID)
     for one, row in ((model, [None, 0.2, 0.3, None]), (filled, [None, 0.2, 0.3])):
         names: dict[str, Any] = {}
         exec(str(export.to_python(one)), names)

@@ -22,18 +22,24 @@ from export import schemas
 from pairgram import (
     Cross,
     ELMRank,
+    Fill,
     Kernel,
+    MaxAbs,
     MaxNonzero,
+    MinMax,
     Nystroem,
+    Quantile,
     RandomFourier,
     RandomNodes,
     RankRLS,
     RankRLSCV,
     RankSVM,
+    Standard,
     export,
     make_ranking,
     scan,
 )
+from row_value import fill_of, row_value
 
 NAMES = ["title bm25", 'the "price"', "größe", "a", "b", "c", "d`e", "f"]
 SOME = slice(200)  # rows: engines that Python follows take long
@@ -73,42 +79,50 @@ def nodes(activation):
 
 MODELS = {
     "linear": (lambda: RankRLS(), LINEAR),
-    "standard": (lambda: RankRLS(inputs="standard"), LINEAR),
-    "minmax": (lambda: RankSVM(inputs="minmax"), LINEAR),
-    "linear kernel": (lambda: RankRLS(feature_map=Kernel("linear"), inputs="maxabs"), LINEAR),
+    "standard": (lambda: RankRLS(feature_map="standard"), LINEAR),
+    "minmax": (lambda: RankSVM(feature_map="minmax"), LINEAR),
+    "linear kernel": (
+        lambda: RankRLS(feature_map=make_pipeline(MaxAbs(), Kernel("linear"))),
+        LINEAR,
+    ),
     "linear nodes": (lambda: RankRLS(feature_map=nodes("linear")), LINEAR),
-    "quantile": (lambda: RankRLS(inputs="quantile"), PIECEWISE),
-    "raw+quantile": (lambda: RankRLS(inputs="raw+quantile"), PIECEWISE),
+    "quantile": (lambda: RankRLS(feature_map="quantile"), PIECEWISE),
+    "raw+quantile": (lambda: RankRLS(feature_map="raw+quantile"), PIECEWISE),
     "products": (
-        lambda: RankRLS(feature_map=Cross([1, 4], [0, 3, 6], keep=[7, 2]), inputs="standard"),
+        lambda: RankRLS(
+            feature_map=make_pipeline(Standard(), Cross([1, 4], [0, 3, 6], keep=[7, 2]))
+        ),
         PRODUCTS,
     ),
     "products of quantiles": (
-        lambda: RankRLS(feature_map=Cross([1, 4], [0, 3, 6]), inputs="quantile"),
+        lambda: RankRLS(feature_map=make_pipeline(Quantile(), Cross([1, 4], [0, 3, 6]))),
         PRODUCTS,
     ),
-    "sigmoid": (lambda: RankRLS(feature_map=nodes("sigmoid"), inputs="standard"), NODES),
-    "tanh": (lambda: RankRLS(feature_map=nodes("tanh"), inputs="quantile"), NODES),
-    "relu": (lambda: RankRLS(feature_map=nodes("relu"), inputs="raw+quantile"), NODES),
-    "elm": (lambda: ELMRank(n_nodes=20, inputs="standard", random_state=0), NODES),
+    "sigmoid": (lambda: RankRLS(feature_map=make_pipeline(Standard(), nodes("sigmoid"))), NODES),
+    "tanh": (lambda: RankRLS(feature_map=make_pipeline(Quantile(), nodes("tanh"))), NODES),
+    "relu": (lambda: RankRLS(feature_map=make_pipeline(Quantile(raw=True), nodes("relu"))), NODES),
+    "elm": (lambda: ELMRank(n_nodes=20, feature_map="standard", random_state=0), NODES),
     "several": (
         lambda: RankRLS(
-            feature_map=nodes(["tanh", "gaussian", "hardlim", "sine", "linear"]),
-            inputs="standard",
+            feature_map=make_pipeline(
+                Standard(), nodes(["tanh", "gaussian", "hardlim", "sine", "linear"])
+            )
         ),
         ONNX,
     ),
     "fourier": (
-        lambda: RankRLS(feature_map=RandomFourier(50, random_state=0), inputs="standard"),
+        lambda: RankRLS(feature_map=make_pipeline(Standard(), RandomFourier(50, random_state=0))),
         ONNX,
     ),
     "nystroem": (
-        lambda: RankRLS(feature_map=Nystroem(n_components=40, random_state=0), inputs="standard"),
+        lambda: RankRLS(
+            feature_map=make_pipeline(Standard(), Nystroem(n_components=40, random_state=0))
+        ),
         ONNX,
     ),
 } | {
     f"{kernel} kernel": (
-        lambda k=kernel: RankRLS(feature_map=Kernel(k), inputs="minmax"),
+        lambda k=kernel: RankRLS(feature_map=make_pipeline(MinMax(), Kernel(k))),
         ONNX,
     )
     for kernel in ("rbf", "laplacian", "polynomial", "minmax", "tanimoto")
@@ -158,7 +172,7 @@ def test_products_multiply_missing_values_that_are_filled(data):
     frame = pandas.DataFrame(X, columns=list("abcdefgh")).assign(y=y, q=qid)
     model = RankRLS(feature_map=Cross(["b", "e"], ["a", "d"], keep=["c"]))
     model.fit(scan(frame, label="y", qid="q", missing="mean"))
-    filled = np.where(np.isnan(X), model.fill_values_, X)
+    filled = np.where(np.isnan(X), fill_of(model), X)
     for exported in (export.to_onnx(model), export.to_sql(model), export.to_python(model)):
         assert export.verify(exported, model, filled, qid).n_reordered == 0
         assert export.verify(exported, model, X, qid).n_reordered == 0
@@ -183,10 +197,10 @@ PIPELINES = {
                 ("d", "drop", [2]),
             ]
         ),
-        RankRLS(inputs="standard"),
+        RankRLS(feature_map="standard"),
     ),
     "quantiles of scaled columns": lambda: make_pipeline(
-        RobustScaler(), RankRLS(inputs="quantile")
+        RobustScaler(), RankRLS(feature_map="quantile")
     ),
 }
 
@@ -207,7 +221,7 @@ def test_pipelines(data, name):
 
 def test_solr_has_the_keys_and_numbers_that_it_wants(data):
     X, y, qid = data
-    linear = RankRLS(inputs="standard").fit(X, y, qid=qid)
+    linear = RankRLS(feature_map="standard").fit(X, y, qid=qid)
     body = json.loads(json.dumps(export.to_solr(linear, "m1", store="s1", features=NAMES)))
     assert [*body] == ["store", "class", "name", "features", "params"]
     assert body["class"] == "org.apache.solr.ltr.model.LinearModel"
@@ -249,7 +263,7 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
     assert 0 <= scores.min() <= 2.1e-6 * abs(lowest)
     assert export.verify(body, model, X, qid).n_reordered == 0
     engine = export.to_ltr_plugin(
-        RankRLS(inputs="minmax").fit(X, y, qid=qid), "m", features=NAMES, normalizers="engine"
+        RankRLS(feature_map="minmax").fit(X, y, qid=qid), "m", features=NAMES, normalizers="engine"
     )
     norms = engine["model"]["model"]["feature_normalizers"]
     assert {*norms["a"]["standard"]} == {"mean", "standard_deviation"}
@@ -285,7 +299,7 @@ def test_bodies_are_as_the_engines_describe_them(models, name, engine):
 
 def test_schemas_refuse_what_engines_refuse(data):
     X, y, qid = data
-    body = ENGINES["solr, normalizers"](RankRLS(inputs="standard").fit(X, y, qid=qid))
+    body = ENGINES["solr, normalizers"](RankRLS(feature_map="standard").fit(X, y, qid=qid))
     jsonschema.validate(body, schemas.SOLR_LINEAR)
     for feature in body["features"]:
         params = feature["norm"]["params"]
@@ -377,7 +391,7 @@ def test_onnx_needs_no_names_of_columns(data):
 def test_vespa_warns_of_values_beside_those_that_it_tests(data):
     X, y, qid = data
     X = X + np.where(np.arange(len(X))[:, None] % 7, np.arange(8.0), np.nan)
-    model = RankRLS(inputs="raw+quantile", missing="mean").fit(X, y, qid=qid)
+    model = RankRLS(feature_map=make_pipeline(Fill("mean"), Quantile(raw=True))).fit(X, y, qid=qid)
     with pytest.warns(UserWarning, match="Vespa counts a missing value as 0, .* 8 features"):
         export.to_vespa(model, "m", features=[f"f{j}" for j in range(8)])
 
@@ -390,9 +404,9 @@ def test_missing_values_are_filled_in(data, missing, inputs):
     X = X + np.arange(8.0)
     X[::7, 2], X[3::5, 6] = np.nan, np.nan
     table = scan(lambda: iter([(X, y, qid)]), missing=missing)
-    by_table = RankRLS(inputs=inputs).fit(table)
-    model = RankRLS(inputs=inputs, missing=missing).fit(X, y, qid=qid)
-    np.testing.assert_allclose(by_table.fill_values_, model.fill_values_, rtol=1e-13)
+    by_table = RankRLS(feature_map=inputs).fit(table)
+    model = RankRLS(feature_map=row_value(inputs, fill=missing)).fit(X, y, qid=qid)
+    np.testing.assert_allclose(fill_of(by_table), fill_of(model), rtol=1e-13)
     for exported, share in (
         (export.to_onnx(model, features=NAMES), 1e-4),
         (export.to_sql(model, features=NAMES, dialect="sqlite"), 1e-12),
@@ -401,7 +415,7 @@ def test_missing_values_are_filled_in(data, missing, inputs):
         found = export.verify(exported, model, X[SOME], qid[SOME])
         assert found.n_reordered == 0 and found.max_error <= share * found.spread
     # Where fields have the default values that the export tells, search engines agree as well.
-    filled = np.where(np.isnan(X), model.fill_values_, X)
+    filled = np.where(np.isnan(X), fill_of(model), X)
     for engine, itself in (
         (export.to_solr, missing == "zero"),
         (export.to_vespa, missing == "zero" or inputs == "quantile"),  # which asks isNan
@@ -435,7 +449,7 @@ def test_check_finds_a_wrong_model(data):
 def test_no_warnings_of_the_runtime(data, capfd):
     X, y, qid = data
     for kernel in ("tanimoto", "minmax", "rbf"):
-        model = RankRLS(feature_map=Kernel(kernel), inputs="minmax").fit(X, y, qid=qid)
+        model = RankRLS(feature_map=make_pipeline(MinMax(), Kernel(kernel))).fit(X, y, qid=qid)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             export.verify(ENGINES["onnx"](model), model, X, qid)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 )
 
 from axes import every
-from pairgram import RankRLS, export
+from pairgram import Fill, RankRLS, export
 
 CODES = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
 ONE_HOT = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
@@ -142,10 +142,12 @@ def test_products_after_an_imputer_need_no_other():
     rng = np.random.default_rng(0)
     X = np.where(rng.random((60, 3)) < 0.2, np.nan, rng.normal(size=(60, 3)))
     steps = SimpleImputer(), PolynomialFeatures(2, include_bias=False)
-    model = make_pipeline(*steps, RankRLS(missing="mean")).fit(X, rng.normal(size=60))
+    model = make_pipeline(*steps, RankRLS(feature_map=Fill("mean"))).fit(X, rng.normal(size=60))
     np.testing.assert_allclose(scored(model, X.tolist()), model.predict(X), atol=1e-12)
     late = make_pipeline(
-        ColumnTransformer([("p", "passthrough", [0, 1, 2])]), steps[1], RankRLS(missing="mean")
+        ColumnTransformer([("p", "passthrough", [0, 1, 2])]),
+        steps[1],
+        RankRLS(feature_map=Fill("mean")),
     )
     with pytest.raises(ValueError, match="contains NaN"):
         late.fit(X, rng.normal(size=60))

@@ -226,7 +226,7 @@ def test_hidden_nodes_of_categories():
 @pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])
 @every(name=["OneHotEncoder, text", "OrdinalEncoder", "SimpleImputer, mean"])
 def test_inputs_after_transformers(inputs, name):
-    model = fitted(name, SAFE[0], RankRLS(inputs=inputs))
+    model = fitted(name, SAFE[0], RankRLS(feature_map=inputs))
     curved = "quantile" in inputs and name != "OrdinalEncoder"
     for engine in ENGINES:
         if curved and engine in ("plugin", "solr, normalizers"):

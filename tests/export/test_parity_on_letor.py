@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from pairgram import (
     ELMRank,
@@ -11,16 +12,19 @@ from pairgram import (
     RandomNodes,
     RankRLS,
     RankRLSCV,
+    Standard,
     export,
     load_letor,
 )
 
 MODELS = {
     "linear": lambda: RankRLSCV(),
-    "standard": lambda: RankRLS(inputs="standard"),
-    "quantile": lambda: RankRLS(inputs="quantile"),
-    "raw+quantile": lambda: RankRLS(inputs="raw+quantile"),
-    "sigmoid": lambda: RankRLS(feature_map=RandomNodes(200, random_state=0), inputs="standard"),
+    "standard": lambda: RankRLS(feature_map="standard"),
+    "quantile": lambda: RankRLS(feature_map="quantile"),
+    "raw+quantile": lambda: RankRLS(feature_map="raw+quantile"),
+    "sigmoid": lambda: RankRLS(
+        feature_map=make_pipeline(Standard(), RandomNodes(200, random_state=0))
+    ),
     "elm": lambda: ELMRank(n_nodes=50, n_estimators=2, random_state=0),
     "fourier": lambda: RankRLS(feature_map=RandomFourier(200, random_state=0)),
     "nystroem": lambda: RankRLS(feature_map=Nystroem(n_components=200, random_state=0)),

@@ -44,8 +44,8 @@ OF_ARRAYS = {
     "RankSVM": RankSVM(C=0.1),
     "RankSVMCV": RankSVMCV(cv=QueryKFold(3)),
     "kernels": RankRLS(feature_map=Kernel("laplacian")),
-    "scaled": RankRLS(inputs="standard"),
-    "quantiles": RankRLS(inputs="raw+quantile"),
+    "scaled": RankRLS(feature_map="standard"),
+    "quantiles": RankRLS(feature_map="raw+quantile"),
     "nodes": RankRLS(feature_map=NODES),
     "Fourier": RankRLS(feature_map=RandomFourier(20, random_state=0)),
     "Nyström": RankRLS(feature_map=Nystroem(n_components=9, random_state=0)),
@@ -85,7 +85,8 @@ def fitted():
             yield model.fit(X, y, **{f"{name}qid": qid}), lambda one: one.predict(X)
     compared = RankRLSCV().fit(X, Preferences(np.arange(200), np.arange(200, 400)))
     yield compared, lambda one: one.predict(X)
-    for feature_map in MAPS:
+    scales = [pairgram.Standard(), pairgram.MinMax(), pairgram.MaxAbs(), pairgram.Quantile()]
+    for feature_map in [*MAPS, *scales, pairgram.Fill()]:
         yield feature_map.fit(X), lambda one: one.transform(X)
     for scope in ("query", "global"):
         total = Pairgram.from_rows(X, y, qid=qid, pairs=Pairs(scope=scope))

@@ -25,7 +25,7 @@ def data():
 @pytest.mark.parametrize("inputs", [None, "quantile"])
 def test_names_that_differ_by_case_alone(data, inputs):
     X, y, qid = data
-    model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
+    model = RankRLS(feature_map=inputs).fit(X, y, qid=qid)
     for names in (["id", "A", "a", "rowid"], ["c1", "c0", 'c"0', "LEAST("]):
         exported = export.to_sql(model, features=names, dialect="sqlite")
         assert export.verify(exported, model, X, qid).n_reordered == 0
@@ -124,7 +124,9 @@ def test_a_missing_value_counts_as_in_the_model(data, run, kind, hole):
     X = np.round(4 * X[:, :2])
     X[5::7, 0] = np.nan
     whole = ~np.isnan(X[:, 0])
-    models = [RankRLS(inputs=inputs) for inputs in (None, "standard", "quantile", "raw+quantile")]
+    models = [
+        RankRLS(feature_map=inputs) for inputs in (None, "standard", "quantile", "raw+quantile")
+    ]
     filled = [
         clone(model).fit(scan(lambda: iter([(X, y, qid)]), missing="mean")) for model in models
     ]

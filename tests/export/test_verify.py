@@ -8,6 +8,7 @@ import pytest
 
 from axes import every
 from pairgram import RandomNodes, RankRLS, export, make_ranking, scan
+from row_value import fill_of
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_names_of_a_model_run_no_code(data, tmp_path):
 @pytest.mark.parametrize("inputs", [None, "quantile"])
 def test_names_that_look_like_parts_of_an_expression(data, inputs):
     X, y, qid = data
-    model = RankRLS(inputs=inputs).fit(X, y, qid=qid)
+    model = RankRLS(feature_map=inputs).fit(X, y, qid=qid)
     for names in (["a", "e", "min", "x1"], ["max", "e0", "x", "min(a, max(x, 0.0))"]):
         parity = export.verify(export.to_vespa(model, "m", features=names), model, X, qid)
         assert parity.max_error <= parity.bound
@@ -183,9 +184,9 @@ def test_default_values_that_an_engine_must_be_told(data, write):
     assert export.verify(exported, model, holes[full], qid[full]).n_reordered == 0
     parity = export.verify(exported, model, holes, qid)
     assert parity.passes
-    assert parity.defaults == {"c": model.fill_values_[2]}  # of the column that has gaps
+    assert parity.defaults == {"c": fill_of(model)[2]}  # of the column that has gaps
     assert str(parity).endswith(f"which the engine must have: 'c': {parity.defaults['c']!r}")
-    filled = np.where(np.isnan(holes), model.fill_values_, holes)
+    filled = np.where(np.isnan(holes), fill_of(model), holes)
     assert export.verify(exported, model, filled, qid).n_reordered == 0
     model = RankRLS().fit(scan(lambda: iter([(holes, y, qid)]), missing="zero"))
     exported = write(model, "m", features=list("abcd"))
@@ -195,7 +196,7 @@ def test_default_values_that_an_engine_must_be_told(data, write):
 def test_a_shift_has_a_margin_for_float32(data):
     X, y, qid = data
     X = X - 1000.0
-    model = RankRLS(inputs="standard").fit(X, y, qid=qid)
+    model = RankRLS(feature_map="standard").fit(X, y, qid=qid)
     lowest = model.predict(X).min()
     body = export.to_ltr_plugin(model, "m", features=list("abcd"), shift="one", lowest=lowest)
     weights = json.loads(body["model"]["model"]["definition"])
@@ -213,7 +214,7 @@ def test_quantiles_of_tied_values_in_float32(inputs, n):
     rng = np.random.default_rng(n)
     X = rng.integers(0, 3, (n, 2)).astype(float)
     y = rng.integers(0, 3, n) + X[:, 0]
-    model = RankRLS(inputs=inputs).fit(X, y, qid=np.repeat(np.arange(18), 5)[:n])
+    model = RankRLS(feature_map=inputs).fit(X, y, qid=np.repeat(np.arange(18), 5)[:n])
     for body in (
         export.to_onnx(model, features=["a", "b"]),
         export.to_solr(model, "m", features=["a", "b"]),
@@ -226,7 +227,7 @@ def test_values_that_float32_cannot_tell_apart():
     rng = np.random.default_rng(0)
     X = rng.choice([0.0, 1.0, 1 + 1e-9, 2.0], (200, 2))
     y = 2.0 * (X[:, 0] > 1) + rng.normal(0, 0.1, 200)
-    model = RankRLS(inputs="quantile").fit(X, y, qid=np.repeat(np.arange(20), 10))
+    model = RankRLS(feature_map="quantile").fit(X, y, qid=np.repeat(np.arange(20), 10))
     names = ["a", "b"]
     for write in (
         lambda: export.to_onnx(model, features=names),

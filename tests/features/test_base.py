@@ -12,6 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from pairgram import Nystroem, RandomFourier, RandomNodes, RankRLS
 from parts.data import RankingData
 from parts.features import Kernel, base
+from row_value import row_value
 
 
 def product(X, Z):
@@ -77,7 +78,7 @@ class Squares(base.FeatureMap):
 def test_a_map_without_kernel_and_activation_is_taken(inputs, X):
     y, qid = np.random.default_rng(1).integers(0, 3, len(X)), np.arange(len(X)) % 5
     made = X if inputs is None else (X - X.mean(axis=0)) / X.std(axis=0)
-    model = RankRLS(feature_map=Squares(), inputs=inputs).fit(X, y, qid=qid)
+    model = RankRLS(feature_map=row_value(inputs, Squares())).fit(X, y, qid=qid)
     plain = RankRLS().fit(made**2, y, qid=qid)
     assert_allclose(model.coef_, plain.coef_, rtol=1e-10)
     assert_allclose(model.predict(X), plain.predict(made**2), rtol=1e-10)

@@ -29,6 +29,7 @@ from pairgram._core import column_moments, order_statistics
 from pairgram.features.inputs import _weighted_places
 from parts.features import fit_inputs
 from parts.support import on_threads
+from row_value import inputs_of, preceded, row_value
 
 SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
 KINDS = [*SCALERS, "quantile", "raw+quantile"]
@@ -271,12 +272,12 @@ def test_weights_have_any_unit(unit):
     rng = np.random.default_rng(0)
     X, weights = 3 + rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40)
     labels, qid = rng.normal(size=40), np.arange(40) // 4
-    model = pg.RankRLS(inputs="standard", pairs=pg.Pairs(weighting="queries"))
-    expected = model.fit(X, labels, qid=qid, sample_weight=weights).inputs_.scale
+    model = pg.RankRLS(feature_map="standard", pairs=pg.Pairs(weighting="queries"))
+    expected = inputs_of(model.fit(X, labels, qid=qid, sample_weight=weights)).scale
     frame = {"a": X[:, 0], "b": X[:, 1], "y": labels, "q": qid, "w": weights * unit}
     table = pg.scan(pd.DataFrame(frame), label="y", qid="q", weight="w")
     for fitted in (model.fit(X, labels, qid=qid, sample_weight=frame["w"]), model.fit(table)):
-        np.testing.assert_allclose(fitted.inputs_.scale, expected, rtol=1e-12)
+        np.testing.assert_allclose(inputs_of(fitted).scale, expected, rtol=1e-12)
 
 
 def test_a_row_of_weight_0_leaves_no_rounding_error():
@@ -330,16 +331,15 @@ MODELS = [
 @every(kind=["standard", "raw+quantile"])
 def test_rankers_are_those_of_transformed_columns(model, kind, data, tmp_path):
     X, y, qid = data
-    own = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
-    assert own.inputs_.kind == kind
-    columns = own.inputs_.transform(X)
+    own = preceded(model, kind).fit(X, y, qid=qid)
+    assert inputs_of(own).kind == kind
+    columns = inputs_of(own).transform(X)
     other = clone(model).fit(columns, y, qid=qid)
     scores, wanted = own.predict(X), other.predict(columns)
     assert abs(scores - wanted).max() <= 1e-9 * abs(wanted).max()
     assert own.coef_ == pytest.approx(other.coef_, rel=1e-7, abs=1e-9 * abs(other.coef_).max())
     if hasattr(own, "best_score_"):
         assert own.best_score_ == pytest.approx(other.best_score_, abs=1e-12)
-        assert set(own.cv_results_["param_inputs"]) == {kind}
     assert np.array_equal(pickle.loads(pickle.dumps(own)).predict(X), scores)
     assert np.array_equal(own.predict(X[3:4]), scores[3:4])
     if isinstance(model.get_params().get("feature_map"), FunctionTransformer):
@@ -347,7 +347,7 @@ def test_rankers_are_those_of_transformed_columns(model, kind, data, tmp_path):
     own.save(tmp_path / "model")
     loaded = pg.load_model(tmp_path / "model")
     assert np.array_equal(loaded.predict(X), scores)
-    assert loaded.inputs == loaded.inputs_.kind == kind
+    assert inputs_of(loaded).kind == kind
 
 
 SEARCHES = [
@@ -369,16 +369,20 @@ def test_searches_choose_inputs(search, valid, data, tmp_path):
     named = {"validation": (X[~train], y[~train], qid[~train])} if valid else {}
     if valid:
         search = clone(search).set_params(cv=None)
-    found = clone(search).set_params(inputs=kinds).fit(X[train], y[train], qid=qid[train], **named)
+    found = (
+        clone(search)
+        .set_params(feature_map=row_value(kinds, search.feature_map))
+        .fit(X[train], y[train], qid=qid[train], **named)
+    )
     alone = [
-        clone(search).set_params(inputs=kind).fit(X[train], y[train], qid=qid[train], **named)
-        for kind in kinds
+        preceded(search, kind).fit(X[train], y[train], qid=qid[train], **named) for kind in kinds
     ]
     means = np.concatenate([one.cv_results_["mean_test_score"] for one in alone])
     assert found.cv_results_["mean_test_score"] == pytest.approx(means, abs=1e-12)
     chosen = alone[found.best_index_ // (len(means) // len(kinds))]
-    kind = found.cv_results_["param_inputs"][found.best_index_]
-    assert kind == (found.inputs_ and found.inputs_.kind) == chosen.inputs
+    assert (inputs_of(found) and inputs_of(found).kind) == (
+        inputs_of(chosen) and inputs_of(chosen).kind
+    )
     assert found.best_score_ == pytest.approx(chosen.best_score_, abs=1e-12)
     assert found.predict(X) == pytest.approx(chosen.predict(X), rel=1e-9)
     found.save(tmp_path / "model")
@@ -397,19 +401,19 @@ def test_searches_choose_inputs(search, valid, data, tmp_path):
 def test_sparse_rows_take_maxabs(model, data):
     X, y, qid = data
     X = np.where(X > 3, X, 0)
-    own = clone(model).set_params(inputs="maxabs")
+    own = clone(model).set_params(feature_map="maxabs")
     sparse, dense = (clone(own).fit(rows, y, qid=qid) for rows in (sp.csr_array(X), X))
     for rows in (X, sp.csr_array(X)):
         for one in (sparse, dense):
             assert one.predict(rows) == pytest.approx(sparse.predict(X), rel=1e-6, abs=1e-9)
-    assert sp.issparse(sparse.inputs_.transform(sp.csr_array(X)))
+    assert sp.issparse(inputs_of(sparse).transform(sp.csr_array(X)))
 
 
 def test_wide_sparse_rows_stay_sparse():
     rng = np.random.default_rng(0)
     X = sp.random_array((60, 200_000), density=1e-4, format="csr", random_state=rng)
     y, qid = rng.integers(0, 3, 60), np.arange(60) // 10
-    model = pg.RankRLS(inputs="maxabs").fit(X, y, qid=qid)
+    model = pg.RankRLS(feature_map="maxabs").fit(X, y, qid=qid)
     scaled = MaxAbsScaler().fit_transform(X)
     wanted = pg.RankRLS().fit(scaled, y, qid=qid).predict(scaled)
     assert model.predict(X) == pytest.approx(wanted, abs=1e-7)
@@ -420,24 +424,24 @@ def test_columns_of_other_names_are_refused(kind, data, tmp_path):
     X, y, qid = data
     frame = pd.DataFrame(X, columns=list("abcdef"))
     fits = [
-        pg.RankRLS(inputs=kind),
-        pg.RankRLSCV(inputs=[kind, None]),
-        pg.ELMRank(inputs=kind, n_nodes=5),
+        pg.RankRLS(feature_map=kind),
+        pg.RankRLSCV(feature_map=[kind, None]),
+        pg.ELMRank(feature_map=kind, n_nodes=5),
     ]
     models = [model.fit(frame, y, qid=qid) for model in fits]
     models[0].save(tmp_path / "model")
     models += [pg.load_model(tmp_path / "model"), pickle.loads(pickle.dumps(models[0]))]
     for model in models:
-        if model.inputs_ is None:
+        if inputs_of(model) is None:
             continue
-        columns = model.inputs_.transform(X)  # an array has no names
-        assert np.array_equal(model.inputs_.transform(frame), columns)
+        columns = inputs_of(model).transform(X)  # an array has no names
+        assert np.array_equal(inputs_of(model).transform(frame), columns)
         with pytest.raises(ValueError, match=r"columns of fit.*'a', 'b'.*got \['b', 'a'"):
-            model.inputs_.transform(frame[list("bacdef")])
+            inputs_of(model).transform(frame[list("bacdef")])
     assert np.array_equal(
-        models[0].inputs_.transform(pd.DataFrame(X)), models[0].inputs_.transform(X)
+        inputs_of(models[0]).transform(pd.DataFrame(X)), inputs_of(models[0]).transform(X)
     )
-    unnamed = pg.RankRLS(inputs=kind).fit(X, y, qid=qid).inputs_
+    unnamed = inputs_of(pg.RankRLS(feature_map=kind).fit(X, y, qid=qid))
     assert np.array_equal(unnamed.transform(frame), unnamed.transform(X))
 
 
@@ -454,8 +458,7 @@ def test_a_column_of_a_huge_offset_keeps_its_digits(data):
     ):
         for kind in ("standard", "minmax", "quantile"):
             one, other = (
-                clone(model).set_params(inputs=kind).fit(rows, y, qid=qid).predict(rows)
-                for rows in (moved, still)
+                preceded(model, kind).fit(rows, y, qid=qid).predict(rows) for rows in (moved, still)
             )
             assert one == pytest.approx(other, rel=1e-3, abs=1e-3 * abs(other).max())
 
@@ -464,9 +467,9 @@ def test_the_warning_of_unlike_columns_names_inputs(data):
     X, y, qid = data
     model = pg.RankRLS(feature_map=pg.RandomNodes(20, random_state=0))
     odd = X * [1e6, 1, 1, 1, 1, 1]
-    with pytest.warns(UserWarning, match="inputs='standard'"):
+    with pytest.warns(UserWarning, match="feature_map='standard'"):
         model.fit(odd, y, qid=qid)
-    model.set_params(inputs="standard").fit(odd, y, qid=qid)  # warnings are errors here
+    preceded(model, "standard").fit(odd, y, qid=qid)  # warnings are errors here
 
 
 def distance(value, exact):
@@ -486,7 +489,9 @@ def test_scales_of_a_column_with_an_offset_are_exact(offset):
     assert own.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
     labels = np.arange(3000.0)
     parts = pg.scan(lambda: ((X[i : i + 99], labels[i : i + 99]) for i in range(0, 3000, 99)))
-    of_table = pg.RankRLS(inputs="standard", pairs=pg.Pairs(scope="global")).fit(parts).inputs_
+    of_table = inputs_of(
+        pg.RankRLS(feature_map="standard", pairs=pg.Pairs(scope="global")).fit(parts)
+    )
     assert distance(of_table.centre[0], mean) <= 0.51 * np.spacing(offset)
     assert of_table.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
 
@@ -522,7 +527,7 @@ rng = np.random.default_rng(0)
 X, y, qid = rng.random((60_000, 100)), rng.integers(0, 3, 60_000), np.arange(60_000) // 40
 for inputs in (None, "standard", "raw+quantile"):
     if not os.fork():
-        model = RankRLS(inputs=inputs)
+        model = RankRLS(feature_map=inputs)
         model.fit(X[:4000], y[:4000], qid=qid[:4000])
         open("/proc/self/clear_refs", "w").write("5")
         before = memory("VmRSS")
@@ -548,7 +553,7 @@ def test_no_row_is_copied():
     X, y, qid = rng.random((40_000, 60)), rng.integers(0, 3, 40_000), np.arange(40_000) // 40
     for kind in KINDS:
         tracemalloc.start()
-        pg.RankRLS(inputs=kind).fit(X, y, qid=qid)
+        pg.RankRLS(feature_map=kind).fit(X, y, qid=qid)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert most < X.nbytes / 4
@@ -557,18 +562,18 @@ def test_no_row_is_copied():
 @pytest.mark.parametrize("kind", KINDS)
 def test_priors_belong_to_the_columns_after_inputs(kind, data):
     X, y, qid = data
-    first = pg.RankRLS(10.0, inputs=kind).fit(X, y, qid=qid)
-    columns = first.inputs_.transform(X)
+    first = pg.RankRLS(10.0, feature_map=kind).fit(X, y, qid=qid)
+    columns = inputs_of(first).transform(X)
     for prior in (first.coef_, FrozenEstimator(first)):
         for model in (pg.RankRLS(1e9, prior=prior), pg.RankSVM(1e-9, prior=prior)):
-            found = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
+            found = preceded(model, kind).fit(X, y, qid=qid)
             wanted = clone(model).set_params(prior=first.coef_).fit(columns, y, qid=qid)
             scores = found.predict(X) - wanted.predict(columns)
             assert np.ptp(scores) < 1e-6 * np.ptp(wanted.predict(columns))
             assert np.corrcoef(found.predict(X), first.predict(X))[0, 1] > 0.999
     other = pg.RankRLS(1e9, prior=FrozenEstimator(first)).fit(X, y, qid=qid)  # of other columns
     assert np.corrcoef(other.predict(X), first.predict(X))[0, 1] > 0.999
-    search = pg.RankRLSCV([1e9], prior=FrozenEstimator(first), inputs=[None, kind])
+    search = pg.RankRLSCV([1e9], prior=FrozenEstimator(first), feature_map=[None, kind])
     search.fit(X, y, qid=qid)
     assert np.corrcoef(search.predict(X), first.predict(X))[0, 1] > 0.999
 
@@ -578,12 +583,12 @@ def test_priors_belong_to_the_columns_after_inputs(kind, data):
 def test_searches_take_a_prior_of_the_columns_of_one_kind(kind, held, sparse, data):
     X, y, qid = data
     rows = sp.csr_array(X) if sparse else X
-    first = pg.RankRLS(10.0, inputs=kind).fit(rows, y, qid=qid)
-    columns = first.inputs_.transform(rows)
+    first = pg.RankRLS(10.0, feature_map=kind).fit(rows, y, qid=qid)
+    columns = inputs_of(first).transform(rows)
     train = np.flatnonzero(qid < 18)
     for search in (pg.RankSVMCV([1e-6, 1e-3]), pg.RankRLSCV([1.0, 1e3])):
         for prior in (first.coef_, FrozenEstimator(first)):
-            own = clone(search).set_params(inputs=kind, prior=prior)
+            own = clone(search).set_params(feature_map=kind, prior=prior)
             other = clone(search).set_params(prior=first.coef_)
             if not held:
                 own.fit(rows, y, qid=qid)
@@ -606,8 +611,8 @@ def test_searches_take_a_prior_of_the_columns_of_one_kind(kind, held, sparse, da
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_are_those_of_the_columns_after_inputs(kind, data):
     X, y, qid = data
-    model = pg.RankRLS(inputs=kind).fit(X, y, qid=qid)
-    columns = model.inputs_.transform(X)
+    model = pg.RankRLS(feature_map=kind).fit(X, y, qid=qid)
+    columns = inputs_of(model).transform(X)
     other = pg.RankRLS().fit(columns, y, qid=qid)
     for rows, others in (((), ()), ((X,), (columns,))):
         named = {"qid": qid} if rows else {}
@@ -621,9 +626,9 @@ def test_weights_are_those_of_the_columns_after_inputs(kind, data):
 @pytest.mark.parametrize("kind", ["maxabs", "standard", "raw+quantile"])
 def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
     X, y, qid = data
-    pg.RankRLS(inputs=kind).fit(X, y, qid=qid).save(tmp_path / "model")
+    pg.RankRLS(feature_map=kind).fit(X, y, qid=qid).save(tmp_path / "model")
     model = pg.load_model(tmp_path / "model")
-    for name, array in model.inputs_.arrays().items():
+    for name, array in inputs_of(model).arrays().items():
         for wrong in (array[:-1], np.full_like(array, -1), array[::-1].copy()):
             if kind == "standard" and (wrong.shape == array.shape and name == "inputs_centre"):
                 continue
@@ -633,7 +638,7 @@ def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
                 continue
             odd = pg.load_model(tmp_path / "model")
             field = {"inputs_values": "values_at_knots"}.get(name, name.removeprefix("inputs_"))
-            object.__setattr__(odd.inputs_, field, wrong)
+            object.__setattr__(inputs_of(odd), field, wrong)
             with pytest.raises(ValueError, match=r"inputs|features"):
                 odd.save(tmp_path / "odd")
 
@@ -645,11 +650,11 @@ def test_constraints_are_those_of_the_columns_after_inputs(data):
             pg.RankRLS(constraint=pg.Positive()),
             pg.RankRLSCV([0.1, 10.0], constraint=pg.ElasticNet(0.5)),
         ):
-            own = clone(model).set_params(inputs=kind).fit(X, y, qid=qid)
-            columns = own.inputs_.transform(X)
+            own = preceded(model, kind).fit(X, y, qid=qid)
+            columns = inputs_of(own).transform(X)
             other = clone(model).fit(columns, y, qid=qid)
             assert own.predict(X) == pytest.approx(other.predict(columns), rel=1e-6, abs=1e-8)
-    few = pg.RankRLS(constraint=pg.MaxNonzero(2), inputs="quantile").fit(X, y, qid=qid)
+    few = pg.RankRLS(constraint=pg.MaxNonzero(2), feature_map="quantile").fit(X, y, qid=qid)
     assert np.count_nonzero(few.coef_) == 2
 
 
@@ -693,7 +698,7 @@ def test_sparse_rows_of_float32_are_not_rounded_again():
     X[:, 0] = 1e5 + rng.normal(size=300)
     X = X.astype(np.float32)
     y, qid = rng.integers(0, 4, 300), np.arange(300) // 20
-    model = pg.RankRLS(1e-3, scale=True, inputs="maxabs")
+    model = pg.RankRLS(1e-3, scale=True, feature_map="maxabs")
     wanted = model.fit(X.astype(np.float64), y, qid=qid).coef_.copy()
     found = model.fit(sp.csr_array(X), y, qid=qid).coef_
     np.testing.assert_allclose(found, wanted, rtol=1e-7)
@@ -703,6 +708,6 @@ def test_sparse_rows_of_float32_are_not_rounded_again():
 def test_columns_whose_squares_vanish_are_refused(inputs):
     X, y, qid = pg.make_ranking(20, 8, 3, random_state=0)
     with pytest.raises(ValueError, match="too small"):
-        pg.RankRLS(inputs=inputs).fit(X * 1e-165, y, qid=qid)
-    constant = pg.RankRLS(inputs=inputs).fit(np.full_like(X, 3.0), y, qid=qid)
+        pg.RankRLS(feature_map=inputs).fit(X * 1e-165, y, qid=qid)
+    constant = pg.RankRLS(feature_map=inputs).fit(np.full_like(X, 3.0), y, qid=qid)
     assert not constant.coef_.any()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
 
 import pairgram as pg
 from parts.features import kernel_nodes
@@ -101,7 +102,9 @@ def test_a_column_of_both_signs_is_two_columns():
     ):
         split = make().fit(parts, y, qid=qid).predict(parts)
         np.testing.assert_allclose(make().fit(X, y, qid=qid).predict(X), split, rtol=1e-9)
-    scaled = pg.RankRLS(feature_map=pg.Kernel("minmax"), inputs="standard").fit(X, y, qid=qid)
+    scaled = pg.RankRLS(feature_map=make_pipeline(pg.Standard(), pg.Kernel("minmax"))).fit(
+        X, y, qid=qid
+    )
     expected = pg.RankRLS(feature_map=pg.Kernel("minmax")).fit(
         (X - X.mean(axis=0)) / X.std(axis=0), y, qid=qid
     )

@@ -9,6 +9,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 from pairgram import RankRLS, RankRLSCV, RankSVM, load_model, make_ranking, save_model, scan
 from parts.files import read_file, write_file
+from row_value import fill_of
 
 
 @pytest.fixture(scope="module")
@@ -24,15 +25,15 @@ def table_of(X, y, qid, missing="mean"):
 
 
 @pytest.mark.parametrize(
-    "model", [RankRLS(), RankRLSCV([1.0, 10.0]), RankSVM(), RankRLS(inputs="raw+quantile")]
+    "model", [RankRLS(), RankRLSCV([1.0, 10.0]), RankSVM(), RankRLS(feature_map="raw+quantile")]
 )
 def test_files_hold_the_means(data, tmp_path, model):
     X, filled, y, qid = data
     model.fit(table_of(X, y, qid))
-    np.testing.assert_allclose(model.fill_values_, np.nanmean(X, axis=0), rtol=1e-13)
+    np.testing.assert_allclose(fill_of(model), np.nanmean(X, axis=0), rtol=1e-13)
     model.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.fill_values_, model.fill_values_)
+    np.testing.assert_array_equal(fill_of(loaded), fill_of(model))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.predict(X), model.predict(filled), rtol=1e-12)
     np.testing.assert_array_equal(loaded.predict(table_of(X, y, qid, None)), model.predict(X))
@@ -50,7 +51,7 @@ def test_rows_of_csr_are_as_they_are(data, tmp_path):
 def test_a_fit_to_arrays_forgets_the_means(data):
     X, filled, y, qid = data
     model = RankRLS().fit(table_of(X, y, qid)).fit(filled, y, qid=qid)
-    assert model.fill_values_ is None
+    assert fill_of(model) is None
     with pytest.raises(ValueError, match="NaN"):
         model.predict(X)
 
@@ -62,13 +63,13 @@ def test_the_file_of_a_pipeline_holds_the_means(data, tmp_path):
     pipeline = Pipeline([("scale", scaler), ("rank", model)])
     save_model(pipeline, tmp_path / "pipeline")
     loaded = load_model(tmp_path / "pipeline")
-    np.testing.assert_array_equal(loaded[-1].fill_values_, model.fill_values_)
+    np.testing.assert_array_equal(fill_of(loaded[-1]), fill_of(model))
     np.testing.assert_array_equal(loaded.predict(X), pipeline.predict(X))
 
 
 def test_a_prior_gets_rows_without_missing_values(data, tmp_path):
     X, filled, y, qid = data
-    prior = FrozenEstimator(RankSVM(inputs="standard").fit(filled, y, qid=qid))
+    prior = FrozenEstimator(RankSVM(feature_map="standard").fit(filled, y, qid=qid))
     model = RankRLS(prior=prior).fit(table_of(X, y, qid))
     assert model.prior_ is not None
     model.save(tmp_path / "model")

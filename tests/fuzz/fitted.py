@@ -8,11 +8,13 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
 
 from pairgram import (
     Cross,
     ELMRank,
     ELMRankCV,
+    Fill,
     Kernel,
     Nystroem,
     Pairgram,
@@ -21,6 +23,7 @@ from pairgram import (
     PairwiseELMCV,
     PointwiseELM,
     PointwiseELMCV,
+    Quantile,
     RandomFourier,
     RandomNodes,
     RankRLS,
@@ -119,15 +122,15 @@ def models():
     for name, ranker in (("linear", RankRLS()), ("rbf", RankRLS(feature_map=Kernel("rbf")))):
         yield f"RankRLS {name}, float32", partial(_fit, ranker, single, y, qid)
     for kind in ("standard", "minmax", "maxabs", "quantile", "raw+quantile"):
-        yield f"RankRLS of {kind}", partial(_fit, RankRLS(inputs=kind), X, y, qid)
-    nodes = RankSVM(inputs="raw+quantile", feature_map=RandomNodes(3, random_state=0))
+        yield f"RankRLS of {kind}", partial(_fit, RankRLS(feature_map=kind), X, y, qid)
+    nodes = RankSVM(feature_map=make_pipeline(Quantile(raw=True), RandomNodes(3, random_state=0)))
     yield "RankSVM of quantiles and nodes", partial(_fit, nodes, X, y, qid)
     half = np.where(np.arange(len(y)) < 6, 0.0, 1.0)
     few = partial(_fit, RankRLS(feature_map=Kernel("rbf")), S, y, qid, X[:5], sample_weight=half)
     yield "RankRLS rbf of some rows, CSR", few
     gaps = np.where(X < 0.2, np.nan, X)
-    yield "RankRLS of gaps", partial(_fit, RankRLS(missing="median"), gaps, y, qid)
-    yield "RankRLS of a table", partial(_fit_table, RankRLS(inputs="raw+quantile"))
+    yield "RankRLS of gaps", partial(_fit, RankRLS(feature_map=Fill("median")), gaps, y, qid)
+    yield "RankRLS of a table", partial(_fit_table, RankRLS(feature_map="raw+quantile"))
     frame = _frame(X, ["a", "b b", "ç", "d\n"])
     yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
 
@@ -156,7 +159,9 @@ def statistics():
         yield f"Pairgram, ids of {name}", partial(Pairgram.from_rows, X, y, qid=ids)
     frame = _frame(X, list("abcd"))
     yield "Pairgram, named columns", partial(Pairgram.from_rows, frame, y, qid=qid)
-    gaps = partial(Pairgram.from_rows, np.where(X < 0.2, np.nan, X), y, qid=qid, missing=[0.5] * 4)
+    gaps = partial(
+        Pairgram.from_rows, np.where(X < 0.2, np.nan, X), y, qid=qid, feature_map=Fill([0.5] * 4)
+    )
     yield "Pairgram of gaps", gaps
     yield "Pairgram, CSR", partial(Pairgram.from_rows, sp.csr_array(X), y, qid=qid)
     for name, feature_map in feature_maps():

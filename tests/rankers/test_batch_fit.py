@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 import pairgram as pg
 from fuzz.forge import Tensor, instead, pack, parse
 from pairgram.rankers.batch_fit import Models
+from row_value import inputs_of
 
 FEATURES = ["price", "age", "size"]
 
@@ -83,7 +84,7 @@ def test_a_frame_gives_the_models_of_its_keys(estimator, tmp_path):
 
 @pytest.mark.parametrize("inputs", ["standard", "quantile", "raw+quantile"])
 def test_every_key_has_inputs_of_its_own(inputs, tmp_path):
-    estimator = pg.RankRLS(inputs=inputs)
+    estimator = pg.RankRLS(feature_map=inputs)
     batch = pg.fit_many(estimator, FRAME, **COLUMNS)
     expected = by_hand(estimator, FRAME)
     assert_allclose(batch.predict(FRAME[FEATURES], FRAME["user"]), expected, atol=1e-8)
@@ -215,7 +216,7 @@ def test_names_of_columns_reach_constraints(kind, tmp_path):
         rows, frame["rating"], qid=frame["session"]
     )
     assert alone.coef_[2] == 0 and alone.coef_[1] < 0
-    search = pg.RankRLSCV(constraint=pg.Positive(["size"]), inputs="quantile", cv=2)
+    search = pg.RankRLSCV(constraint=pg.Positive(["size"]), feature_map="quantile", cv=2)
     search.fit(rows, frame["rating"], qid=frame["session"])
     assert search.coef_[2] == 0 and search.coef_[1] < 0
 
@@ -411,9 +412,9 @@ def test_searches_that_chose_different_inputs_predict(order):
     rng = np.random.default_rng(0)
     X, qid = rng.random((60, 2)), np.repeat(np.arange(6), 10)
     problems = [(X, X.sum(axis=1), qid), (np.exp(20 * X), X.sum(axis=1), qid)][::order]
-    search = pg.RankRLSCV(inputs=[None, "quantile"], scoring="kendall")
+    search = pg.RankRLSCV(feature_map=[None, "quantile"], scoring="kendall")
     batch = pg.fit_many(search, problems)
-    kinds = {None if m.inputs_ is None else m.inputs_.kind for m in batch.models}
+    kinds = {None if inputs_of(m) is None else inputs_of(m).kind for m in batch.models}
     assert kinds == {None, "quantile"}
     for number, (rows, _, _) in enumerate(problems):
         expected = batch.models[number].predict(rows)

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 import pairgram as pg
 from axes import every
+from row_value import inputs_of
 
 UNITS = np.array([100.0, 1.0, 0.01, 1.0, 5.0])
 X, y, qid = pg.make_ranking(12, (3, 9), 5, random_state=3)
@@ -102,13 +103,13 @@ def test_columns_and_their_quantiles_have_names(names, tmp_path):
     plain = names or ["x0", "x1", "x2", "x3", "x4"]
     both = [*plain, *(f"quantile of {name}" for name in plain)]
     for inputs, expected in ((None, plain), ("quantile", plain), ("raw+quantile", both)):
-        model = pg.RankRLS(inputs=inputs).fit(given, y, qid=qid)
+        model = pg.RankRLS(feature_map=inputs).fit(given, y, qid=qid)
         model.save(tmp_path / "m")
         for known in (model, pg.load_model(tmp_path / "m")):
             assert known.column_names_.tolist() == expected
             parts = pd.DataFrame(known.contributions(given), columns=known.column_names_)
             table = known.column_weights(given, qid=qid)
-            made = given if inputs is None else model.inputs_.transform(given)
+            made = given if inputs is None else inputs_of(model).transform(given)
             for name, column, weight in zip(
                 table["name"], table["column"], table["weight"], strict=True
             ):

@@ -53,7 +53,7 @@ COMPILED = [
 ALONE = [
     pg.RankRLS(scale=True),
     pg.RankRLS(feature_map=pg.Kernel("rbf")),
-    pg.RankRLS(inputs="quantile"),
+    pg.RankRLS(feature_map="quantile"),
     pg.RankRLSCV(scale=True),
     pg.ELMRank(n_nodes=7, random_state=0),
     pg.ELMRankCV([0.1], [1.0, 8.0], n_nodes=5, cv=2, random_state=0),

@@ -263,7 +263,7 @@ def test_rankers_of_every_kind_end_a_pipeline(tmp_path):
     for ranker in (
         pg.RankRLSCV(pairs=["with_ties", "without_ties"], cv=2),
         pg.RankSVM(feature_map=pg.RandomNodes(5, random_state=0)),
-        pg.RankRLS(feature_map=pg.Kernel("rbf"), inputs="minmax"),
+        pg.RankRLS(feature_map=make_pipeline(pg.MinMax(), pg.Kernel("rbf"))),
         pg.RankRLS(prior=prior),
         pg.AutoRanker(time_budget=0.01),
     ):

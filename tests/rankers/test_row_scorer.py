@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatu
 import shop
 from pairgram import (
     ElasticNet,
+    Fill,
     Kernel,
     RandomNodes,
     RankRLS,
@@ -28,7 +29,7 @@ RANKERS = {
     "linear": RankRLS(0.1),
     "kernel": RankRLS(feature_map=Kernel("rbf", gamma=0.1)),
     "nodes": RankRLS(feature_map=RandomNodes(20, random_state=0)),
-    "fills": RankRLS(missing="mean"),
+    "fills": RankRLS(feature_map=Fill("mean")),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:Found unknown categories", "ignore:columns of X")
 

@@ -238,7 +238,7 @@ def test_scores_are_those_of_the_formulas(fitted, name, support):
 # NaN and infinity --------------------------------------------------------------------------------
 
 
-FILL = ": fill such values before, or fit a ranker with missing='mean'"
+FILL = ": fill such values before, or fit a ranker with feature_map=Fill('mean')"
 
 
 @pytest.mark.parametrize("name", MODELS)

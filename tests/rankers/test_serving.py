@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import forks
 import pairgram as pg
@@ -20,11 +21,11 @@ from axes import every
 X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
 MODELS = [
     pg.RankRLS(),
-    pg.RankRLS(inputs="standard"),
-    pg.RankRLS(inputs="raw+quantile"),
+    pg.RankRLS(feature_map="standard"),
+    pg.RankRLS(feature_map="raw+quantile"),
     pg.RankRLS(feature_map=pg.RandomNodes(20, activation="linear", random_state=0)),
     pg.RankRLS(feature_map=pg.RandomNodes(20, activation=["tanh", "gaussian"], random_state=0)),
-    pg.RankRLS(feature_map=pg.RandomFourier(20, random_state=0), inputs="minmax"),
+    pg.RankRLS(feature_map=make_pipeline(pg.MinMax(), pg.RandomFourier(20, random_state=0))),
     pg.RankRLS(feature_map=pg.Nystroem(n_components=20, random_state=0)),
     pg.RankRLS(feature_map=pg.Kernel("rbf", gamma=0.1)),
     pg.RankSVM(C=0.1),
@@ -104,7 +105,9 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
         holes[::7, 2] = np.nan
     blocks = pg.scan(lambda: iter([(holes, y, qid)]), missing=missing)
     model = (
-        pg.RankRLS().fit(blocks) if inputs is None else pg.RankRLS(inputs=inputs).fit(X, y, qid=qid)
+        pg.RankRLS().fit(blocks)
+        if inputs is None
+        else pg.RankRLS(feature_map=inputs).fit(X, y, qid=qid)
     )
     scorer = model.row_scorer()
     for rows, error, match in (

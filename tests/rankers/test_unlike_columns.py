@@ -189,7 +189,7 @@ def test_columns_that_lose_nothing_are_no_warning(number, kind):
     elif kind == "standard":
         X[:, 1] *= 1e9
     road = list(paths(X, y, qid))[number]
-    road(**({"inputs": "standard"} if kind == "standard" else {}))
+    road(**({"feature_map": "standard"} if kind == "standard" else {}))
 
 
 def test_a_dual_form_of_sparse_rows_or_comparisons_tells_what_it_loses():
@@ -249,9 +249,9 @@ def test_default_values_of_C_tell_which_columns_they_lose():
     table = scan(frame.assign(y=y, q=qid), label="y", qid="q", features=["a", "b"])
     roads = ({"X": frame, "y": y, "qid": qid}, {"X": frame, "y": Preferences(winner, loser)})
     for given in (*roads, {"X": table}):
-        with pytest.warns(UserWarning, match="'b' of X .* 'a' .* give inputs='standard'"):
+        with pytest.warns(UserWarning, match="'b' of X .* 'a' .* give feature_map='standard'"):
             RankSVMCV().fit(**given)
-        RankSVMCV(inputs=[None, "standard"]).fit(**given)
+        RankSVMCV(feature_map=[None, "standard"]).fit(**given)
     exact = RankSVMCV([1.0]).fit(X, y, qid=qid)
     X[:, 1] = 1e12 + 1e9 * qid
     RankSVMCV().fit(X, y, qid=qid)

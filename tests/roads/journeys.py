@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 import pairgram as pg
+from row_value import row_value
 
 
 @dataclass(frozen=True, eq=False)
@@ -489,15 +490,16 @@ def journeys(draw: Any, name: str) -> Journey:
     """Draw rows, and the settings of an estimator of one of the kinds."""
     kind = KINDS[name]
     drawn = draw(rows_of_queries())
-    if {"feature_map", "kernel"} & kind.settings.keys():
+    if "feature_map" in kind.settings:
         assume(drawn.X.shape[1] > 2)  # a column for every part
     drawn = OF_ROWS[kind.told](drawn, np.random.default_rng(draw(st.integers(0, 1000))))
     settings = {name: draw(st.sampled_from(values)) for name, values in kind.settings.items()}
+    if {"inputs", "missing"} & settings.keys():
+        of_rows = [settings.pop(name, None) for name in ("inputs", "feature_map", "missing")]
+        settings["feature_map"] = row_value(*of_rows)
     known = np.nan_to_num(drawn.X)
     columns = known - known.mean(axis=0)
-    if any(
-        settings.get(name) not in (None, "linear") for name in ("inputs", "kernel", "feature_map")
-    ):
+    if settings.get("feature_map") is not None:
         columns = np.ones(drawn.X.shape)  # which are of this size
     size = float((columns**2).sum()) or 1.0
     if kind.ridge is not None:
@@ -510,4 +512,5 @@ def journeys(draw: Any, name: str) -> Journey:
 
 def _sampled(settings: dict[str, Any]) -> dict[str, Any]:
     """Return clones of the maps, because a road must not change another's."""
-    return {k: clone(v) for k, v in settings.items() if k == "feature_map" and v is not None}
+    value = settings.get("feature_map")
+    return {"feature_map": clone(value)} if hasattr(value, "fit") else {}

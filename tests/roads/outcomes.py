@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from journeys import Journey
 
+from row_value import fill_of
+
 # Columns are nudged by this share, which is 256 times the rounding of a float64.
 NUDGE = 2.0**-44
 NUDGE_32 = 2.0**-21
@@ -88,16 +90,14 @@ def outcome_of(
             numbers["ridge"] = np.atleast_1d(np.asarray(getattr(model, name), dtype=np.float64))
     if hasattr(model, "scores_"):
         equal["choice"] = {
-            name: str(getattr(model, name))
-            for name in ("pairs_", "scale_", "inputs_")
-            if hasattr(model, name)
+            name: str(getattr(model, name)) for name in ("pairs_", "scale_") if hasattr(model, name)
         }
     return Outcome(numbers, equal, amplification=_amplification(journey, model))
 
 
 def filled(model: Any, X: np.ndarray) -> np.ndarray:
     """Return rows with what takes the place of missing values in a ranker, or in a pipeline."""
-    fill = getattr(model[-1] if hasattr(model, "steps") else model, "fill_values_", None)
+    fill = fill_of(model[-1] if hasattr(model, "steps") else model)
     return X if fill is None else np.where(np.isnan(X), fill, X)
 
 
@@ -112,8 +112,6 @@ def _amplification(journey: Journey, model: Any) -> dict[str, Any]:
     """Return bounds of λ_max / alpha, by which rounding errors of scores are multiplied."""
     values = filled(model, journey.rows.X)
     before, squares = np.ptp(values, axis=0), float((values**2).sum())
-    if getattr(model, "inputs_", None) is not None:
-        values = model.inputs_.transform(values)
     if getattr(model, "feature_map_", None) is not None:
         values = np.asarray(model.feature_map_.transform(values), dtype=np.float64)
     centre = 0.0 if journey.is_pointwise else values.mean(axis=0)

@@ -25,6 +25,7 @@ from pairgram import (
     RankSVM,
 )
 from pairgram._support.limits import limits_of
+from pairgram.features.row_values import Chain
 from parts.support import on_threads
 from problems import BY_STEPS
 
@@ -290,7 +291,7 @@ def _compared(journey: Journey) -> Preferences | None:
     """Write the pairs of the journey out, if comparisons can say what its settings say."""
     given, rows = journey.parameters, journey.rows
     pairs = Pairs.of(given.get("pairs", "without_ties"))
-    if pairs != Pairs(pairs.kind) or given.get("inputs") is not None:
+    if pairs != Pairs(pairs.kind) or Chain.of(given.get("feature_map")).scaling is not None:
         return None
     of_labels = isinstance(journey.estimator, RankSVM)  # only the order of labels counts
     if pairs.kind not in ("with_ties", "without_ties"):
@@ -323,7 +324,7 @@ def comparisons(journey: Journey) -> Outcome | None:
 
 def of_inputs(journey: Journey) -> Outcome:
     """The plain road of the columns themselves, as statistics have them."""
-    return plain(journey.with_parameters(inputs=None, form="primal"))
+    return plain(journey.with_parameters(feature_map=None, form="primal"))
 
 
 @road(kinds=("RankRLS of comparisons",), plain=of_inputs, nudge=2.0**-40)

@@ -20,7 +20,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from pairgram import Pairgram, Pairs, RankRLS, load_model, posterior, row_scorer
+from pairgram import Fill, Pairgram, Pairs, RankRLS, load_model, posterior, row_scorer
 
 
 def _same_bits(found: Any, wanted: Any) -> None:
@@ -55,8 +55,8 @@ def fitted_again(journey: Journey) -> Outcome:
     other = Rows(wide, np.arange(len(wide)) % 3 * 1.0, rows.query[::-1])
     frame = pandas.DataFrame(wide).add_prefix("f")
     prior = RankRLS(pairs=None).fit(frame.fillna(0.0), other.y)
-    settings = {"missing": "mean", "prior": prior}
-    choices = [{}, {"inputs": "rank"}, {"pairs": None}, {name: settings[name] for name in settings}]
+    settings = {"feature_map": Fill("mean"), "prior": prior}
+    choices = [{}, {"feature_map": "maxabs"}, {"pairs": None}, settings]
     changed = choices[journey.seed % 4]
     model = clone(journey.estimator)
     model.set_params(**{name: value for name, value in changed.items() if name in known})
@@ -147,7 +147,7 @@ def _model(journey: Journey, statistics: Pairgram) -> Outcome:
 
 
 def without_inputs(journey: Journey) -> Outcome:
-    return plain(journey.with_parameters(inputs=None, form="primal"))
+    return plain(journey.with_parameters(feature_map=None, form="primal"))
 
 
 @road(kinds=STATISTICS, plain=without_inputs, refuses=("no rows",))
@@ -186,7 +186,7 @@ def of_weighed_queries(journey: Journey) -> Outcome:
     """Fit queries of two weights; with a single list, rows of two weights."""
     factor, is_older = _in_two_parts(journey)
     weight, rows = np.where(is_older, factor * factor, factor), journey.rows
-    journey = journey.with_parameters(inputs=None, form="primal")
+    journey = journey.with_parameters(feature_map=None, form="primal")
     if not Pairs.of(journey.parameters["pairs"]).joins_all_rows:
         return outcome_of(journey, journey.fit(query_weight=weight))
     weight = weight if rows.weight is None else weight * rows.weight

@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 import pairgram
 
 from .data import FRAMES, Rows, frame_of, rows_of
-from .public import Public, pg
+from .public import Public, pg, with_sparse_scale
 from .results import attempt, of_file, of_model
 
 Configuration = Callable[[Path], Any]
@@ -309,8 +309,7 @@ def float32(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
 
 @road
 def csr(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
-    if "inputs" in (settings := estimator.get_params(deep=False)) and settings["inputs"]:
-        estimator.set_params(inputs="maxabs")
+    with_sparse_scale(estimator)
     thinned = scipy.sparse.csr_matrix(np.where(np.abs(rows.X) < 0.5, 0.0, rows.X))
     return of_model(_fit(estimator, rows, variant, thinned), scipy.sparse.csr_matrix(rows.new))
 
@@ -353,7 +352,7 @@ def offsets(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
 def prior(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
     first = pg.RankRLS(10.0).fit(rows.X, np.roll(rows.y, 1), qid=rows.query)
     is_linear = "ELM" not in type(estimator).__name__ and not any(
-        estimator.get_params().get(k) for k in ("kernel", "feature_map", "inputs")
+        estimator.get_params(deep=False).get(k) for k in ("kernel", "feature_map", "inputs")
     )
     weights = np.linspace(-0.5, 0.5, rows.X.shape[1])
     Public(estimator).set_params(

@@ -55,8 +55,8 @@ def _in_its_words(function: Callable[..., Any], named: dict[str, Any]) -> dict[s
         named = _of_pairs(function, dict(named))
     if "constraint" in _parameters(function):  # 0.3 has three parameters in place of one
         named = _constrained(named)
-    if "kernel" not in _parameters(function) and "missing" in _parameters(function):  # a ranker
-        named = _of_kernel(function, dict(named))
+    if {"feature_map", "inputs"} & {*_parameters(function)} == {"feature_map"}:  # later than 0.3
+        named = _of_rows(_of_kernel(function, dict(named)))
     return {_parameter(function, k): _word(k, v) for k, v in named.items()} if RENAMED else named
 
 
@@ -79,6 +79,44 @@ def _of_kernel(function: Any, named: dict[str, Any]) -> dict[str, Any]:
         kernels = [pairgram.Kernel(kernel, gamma=gamma, **told) for gamma in listed]
         named["feature_map"] = kernels if isinstance(gammas, list) else kernels[0]
     return named
+
+
+def _of_rows(named: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with one value of `feature_map` in place of three of 0.3."""
+    if not {"inputs", "missing"} & named.keys():
+        return named
+    from pairgram.features.row_values import WORDS, Chain
+
+    kinds, missing = named.pop("inputs", None), named.pop("missing", None)
+    maps = named.pop("feature_map", None)
+    fill = None
+    if missing is not None:
+        fill = pairgram.Fill(0.0 if isinstance(missing, str) and missing == "zero" else missing)
+    chains = [
+        Chain(fill, None if kind is None else WORDS[kind], one)
+        for kind in (kinds if isinstance(kinds, list) else [kinds])
+        for one in (maps if isinstance(maps, list) else [maps])
+    ]
+    several = isinstance(kinds, list) or isinstance(maps, list)
+    values = [chain.short for chain in chains]
+    return named | {"feature_map": values if several else values[0]}
+
+
+def scale_of(model: Any) -> str | None:
+    """Return the word of the scale of a fitted model, or None."""
+    if hasattr(model, "inputs_"):  # as in 0.3
+        return None if model.inputs_ is None else str(model.inputs_.kind)
+    if not hasattr(pairgram, "Fill"):
+        return None
+    from pairgram.features.row_values import Chain
+
+    return Chain.of(attribute(model, "feature_map_", None)).kind
+
+
+def map_of(model: Any) -> Any:
+    """Return the fitted map after a scale."""
+    value = model.feature_map_
+    return value[-1] if hasattr(value, "steps") else value
 
 
 def _of_pairs(function: Any, named: dict[str, Any]) -> dict[str, Any]:
@@ -146,3 +184,19 @@ def _words() -> set[str]:
 
 
 pg = Public(pairgram)
+
+
+def with_sparse_scale(estimator: Any) -> None:
+    """Change the scales of an estimator to the one that keeps zeros, if it has any."""
+    settings = estimator.get_params(deep=False)
+    if settings.get("inputs"):
+        estimator.set_params(inputs="maxabs")
+    elif "inputs" not in settings and settings.get("feature_map") is not None:
+        from pairgram.features.row_values import WORDS, Chain
+
+        given = settings["feature_map"]
+        chains = [Chain.of(one) for one in (given if isinstance(given, list) else [given])]
+        if any(chain.scaling is not None for chain in chains):
+            whole = {repr(chain.then): chain._replace(scaling=WORDS["maxabs"]) for chain in chains}
+            values = [chain.short for chain in whole.values()]
+            estimator.set_params(feature_map=values if len(values) > 1 else values[0])

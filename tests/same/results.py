@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .public import Public, attribute, pg
+from .public import Public, attribute, pg, scale_of
 
 Result = np.ndarray | str
 
@@ -149,8 +149,8 @@ def of_model(model: Any, new: Any, offset: Any = None) -> dict[str, Any]:
     trials = attribute(model, "trials_", None)
     if trials is not None:
         found["trials_"] = joined(trials)
-    if attribute(model, "inputs_", None) is not None:
-        found["inputs_"] = model.inputs_.kind
+    if scale_of(model) is not None:
+        found["inputs_"] = scale_of(model)
     fitted = Public(model)
     if offset is not None:
         if "offset" in inspect.signature(model.predict).parameters:  # as in 0.3

@@ -24,7 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from .data import Rows, frame_of, rows_of
 from .fits import Configuration, cosine, difference_of_roots
-from .public import OF_TABLES, Public, attribute, pg
+from .public import OF_TABLES, Public, attribute, map_of, pg
 from .results import attempt, of_file, of_model
 
 # ---- Exports
@@ -427,8 +427,8 @@ def _products(inputs: str | None, folder: Path) -> Any:
     ):
         model = pg.RankRLSCV(feature_map=feature_map, inputs=inputs)
         model.fit(X, rows.y, qid=rows.query)
-        left = list(dict.fromkeys((model.feature_map_.left_ % X.shape[1]).tolist()))
-        numbers = (model.feature_map_.kept_, model.feature_map_.right_)
+        left = list(dict.fromkeys((map_of(model).left_ % X.shape[1]).tolist()))
+        numbers = (map_of(model).kept_, map_of(model).right_)
         others = np.unique(np.concatenate(numbers) % X.shape[1]) - 2
         listed = pg.recommend(model, people[:, left], things[:, others], 4, exclude=([0], [1]))
         found[name] = {

@@ -69,7 +69,7 @@ def _of_metrics(folder: Path) -> np.ndarray:
 WORK: dict[str, Callable[[Path], np.ndarray]] = {
     "RankRLS": _of_model(RankRLS()),
     "RankRLSCV": _of_model(
-        RankRLSCV(pairs=["with_ties", "gain_difference"], inputs=[None, "quantile"])
+        RankRLSCV(pairs=["with_ties", "gain_difference"], feature_map=[None, "quantile"])
     ),
     "kernel": _of_model(RankRLSCV(feature_map=Kernel("rbf", gamma=0.3))),
     "RankSVM": _of_model(RankSVM(C=0.1, tol=1e-6)),

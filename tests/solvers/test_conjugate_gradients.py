@@ -183,7 +183,7 @@ def same_search(direct, iterated):
         {"cv": 3, "scale": [False, True]},
         {"cv": 4, "pairs": ["without_ties", Pairs("gain_difference", target="gain")]},
         {"cv": 5, "pairs": None},
-        {"cv": 5, "pairs": Pairs(weighting="queries"), "inputs": "maxabs"},
+        {"cv": 5, "pairs": Pairs(weighting="queries"), "feature_map": "maxabs"},
         {"cv": 5, "pairs": Pairs(scope="global")},
         {"alphas": [0.1, 10.0, 1.0], "cv": 3, "scoring": "pairwise_squared_error"},
     ],

@@ -86,7 +86,7 @@ def test_one_ridge_of_rows_that_are_neither_small_nor_large_is_solved_by_steps(l
 @pytest.mark.parametrize("n_features", [80, 700])  # the primal form, and the dual one
 def test_many_steps_end_in_the_direct_solution(limits_of, n_features):
     X, y, qid = sparse_rows(n_features)
-    one = pg.RankRLS(1e-7, pairs="without_ties", inputs="maxabs")
+    one = pg.RankRLS(1e-7, pairs="without_ties", feature_map="maxabs")
     many = pg.RankRLSCV([1e-8, 1e-7], cv=3, pairs=["with_ties", "without_ties"])
     direct, searched = one.fit(X, y, qid=qid).coef_, many.fit(X, y, qid=qid).coef_path_
     with limits_of(**IMPATIENT):  # warnings are errors here
@@ -134,7 +134,7 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
         (pg.RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
         (pg.RankRLS(constraint=pg.Positive()), False, "fewer columns"),
         (pg.RankSVM(), False, "fewer features"),
-        (pg.RankSVMCV(inputs=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
+        (pg.RankSVMCV(feature_map=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
         (pg.RankSVMCV(loss="logistic", cv=2), True, "does not go through all pairs"),
         (
             pg.ELMRank(random_state=0, pairs=pg.Pairs()),
@@ -249,9 +249,9 @@ def test_dense_tables_say_what_takes_sparse_rows(free_memory):
 def test_a_search_of_labels_and_scales_by_steps_needs_no_matrix():
     """Rows as hashed ids make them, with millions of columns."""
     X, y, qid = wide_rows(400, 1_000_000)
-    search = pg.RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"]).fit(X, y, qid=qid)
+    search = pg.RankRLSCV([1.0, 10.0], cv=3, feature_map=[None, "maxabs"]).fit(X, y, qid=qid)
     few = np.unique(X.indices)
-    dense = pg.RankRLSCV([1.0, 10.0], cv=3, inputs=[None, "maxabs"])
+    dense = pg.RankRLSCV([1.0, 10.0], cv=3, feature_map=[None, "maxabs"])
     dense.fit(X[:, few].toarray(), y, qid=qid)
     np.testing.assert_allclose(search.scores_, dense.scores_, rtol=0, atol=1e-6)
     np.testing.assert_allclose(search.coef_[few], dense.coef_, rtol=0, atol=1e-6)

@@ -47,7 +47,7 @@ ROADS = {
     "predict": lambda frame: RankRLS().fit(PLAIN, Y, qid=QID).predict(frame),
     "statistics": lambda frame: Pairgram.from_rows(frame, Y, qid=QID).G,
     "map": lambda frame: RandomNodes(3, random_state=0).fit(frame).transform(frame),
-    "inputs": lambda frame: RankRLS(inputs="maxabs").fit(frame, Y, qid=QID).coef_,
+    "inputs": lambda frame: RankRLS(feature_map="maxabs").fit(frame, Y, qid=QID).coef_,
     "kernel": lambda frame: (
         RankRLS(feature_map=Kernel("rbf")).fit(frame, Y, qid=QID).predict(frame)
     ),

@@ -8,6 +8,7 @@ import pytest
 
 import pairgram
 from axes import every
+from row_value import row_value
 
 
 def by_distance(a, b):
@@ -95,7 +96,7 @@ def test_maps_and_inputs(rows, dtype, atol):
         "atol": atol,
     }
     table = table_of(X, y, weights)
-    check(table, X, y, weights, feature_map=nodes, inputs="standard", **named)
+    check(table, X, y, weights, feature_map=row_value("standard", nodes), **named)
 
 
 def test_a_prior_is_taken_from_the_targets(rows):

@@ -42,10 +42,12 @@ def table_of(*arrays, size=77):
 
 MODELS = (
     RankRLS(10.0),
-    RankRLS(10.0, inputs="maxabs", prior=np.ones(400)),
+    RankRLS(10.0, feature_map="maxabs", prior=np.ones(400)),
     RankRLS(10.0, pairs=Pairs("without_ties", scope="global")),
     RankRLSCV([1.0, 100.0]),
-    RankRLSCV([1.0, 100.0], cv=3, inputs=[None, "maxabs"], pairs=["with_ties", "without_ties"]),
+    RankRLSCV(
+        [1.0, 100.0], cv=3, feature_map=[None, "maxabs"], pairs=["with_ties", "without_ties"]
+    ),
     RankSVM(0.1),
     RankSVMCV([0.01, 0.1], cv=2),
 )
@@ -91,7 +93,7 @@ def test_rows_that_do_not_fit_in_memory_are_read_in_passes(free_memory):
     assert table.in_memory() is None
     for model in (
         RankRLS(10.0),
-        RankRLS(10.0, inputs="maxabs"),
+        RankRLS(10.0, feature_map="maxabs"),
         RankRLS(10.0, pairs=Pairs("without_ties", scope="global")),
         RankRLSCV([1.0, 100.0]),
         RankSVM(0.1, tol=1e-9),
@@ -101,7 +103,7 @@ def test_rows_that_do_not_fit_in_memory_are_read_in_passes(free_memory):
         np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=1e-6, atol=1e-8)
     for inputs in ("standard", "quantile"):
         with pytest.raises(ValueError, match="zeros of a sparse matrix"):
-            RankRLS(inputs=inputs).fit(table)
+            RankRLS(feature_map=inputs).fit(table)
     assert whole.survey().n_rows == N_ROWS
 
 

@@ -19,6 +19,7 @@ from sklearn.linear_model import LinearRegression
 
 import forks
 import pairgram as pg
+from row_value import fill_of
 from table_sources import make_rows, write_parts
 
 ROWS = make_rows()
@@ -48,8 +49,8 @@ def tables(client, tmp_path):
 
 PRIOR = FrozenEstimator(LinearRegression().fit(ROWS.X, ROWS.y))
 MODELS = {
-    "RankRLS": pg.RankRLS(inputs="standard", prior=PRIOR),
-    "quantiles": pg.RankRLS(inputs="quantile", scale=True),
+    "RankRLS": pg.RankRLS(feature_map="standard", prior=PRIOR),
+    "quantiles": pg.RankRLS(feature_map="quantile", scale=True),
     "global": pg.RankRLS(pairs=pg.Pairs(scope="global")),
     "RankRLSCV": pg.RankRLSCV(
         pairs=["with_ties", "gain_difference"], feature_map=pg.RandomNodes(9, random_state=0)
@@ -99,7 +100,7 @@ def test_missing_values_and_progress(client, tmp_path):
         pg.RankRLS().fit(pg.scan(tmp_path, missing="mean", **NAMES, **named).watched(seen.append))
         for named in ({}, {"client": client})
     ]
-    np.testing.assert_array_equal(fits[0].fill_values_, fits[1].fill_values_)
+    np.testing.assert_array_equal(fill_of(fits[0]), fill_of(fits[1]))
     np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
     assert sum(seen) == 2 * 3 * len(ROWS.y)  # labels, means and statistics
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 
 import pairgram as pg
 from axes import every
@@ -15,6 +16,7 @@ from parts.model_selection import Folds
 from parts.rankers import preparation
 from parts.solvers import statistics_of
 from parts.support import on_threads
+from row_value import inputs_of, row_value
 from table_sources import cut_table, make_rows
 
 ROWS = make_rows()
@@ -46,12 +48,11 @@ RANK_RLS = {
     "plain": {},
     "weights of a prior": {"prior": np.arange(4.0)},
     "prior": {"prior": PRIOR},
-    "prior with inputs": {"prior": PRIOR, "inputs": "standard"},
+    "prior with inputs": {"prior": PRIOR, "feature_map": "standard"},
     "nodes": {"feature_map": pg.RandomNodes(20, random_state=0), "alpha": 10.0},
     "standard nodes": {
-        "feature_map": pg.RandomNodes(20, random_state=0),
+        "feature_map": row_value("standard", pg.RandomNodes(20, random_state=0)),
         "alpha": 10.0,
-        "inputs": "standard",
         "prior": PRIOR,
     },
     "waves": {"feature_map": pg.RandomFourier(20, gamma=0.1, random_state=0), "alpha": 10.0},
@@ -91,7 +92,7 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     tolerance = 1e-12 if dtype is np.float64 else 1e-6
     spec = model._spec()
     (pair_settings,) = spec.settings
-    reader = preparation.GivenTable(clone(model), table, spec.rows).reader(None, spec.rows)
+    reader = preparation.GivenTable(clone(model), table, spec.rows).reader(spec.rows.ways[0])
     totals = statistics_of(table, [reader], [pair_settings], scale, None)
     found = totals[0, pair_settings, 0].gram
     wanted = pg.Pairgram(pairs=pg.Pairs(pairs, weighting=weighting))
@@ -117,13 +118,13 @@ SEARCHES = {
     "plain": {},
     "alphas": {"alphas": [1e-2, 10.0, 1.0]},
     "lists": {"pairs": ["with_ties", "without_ties", "gain_difference"], "scale": [False, True]},
-    "list of inputs": {"inputs": [None, "standard", "quantile"]},
+    "list of inputs": {"feature_map": [None, "standard", "quantile"]},
     "metric": {"scoring": "pairwise_accuracy"},
     "queries": {"pairs": pg.Pairs(weighting="queries")},
     "prior": {"prior": PRIOR},
     "weights of a prior": {"prior": np.arange(4.0), "scale": [False, True]},
     "targets": {"pairs": ["with_ties", pg.Pairs(target="gain")]},
-    "nodes": {"feature_map": pg.RandomNodes(20, random_state=0), "inputs": "standard"},
+    "nodes": {"feature_map": row_value("standard", pg.RandomNodes(20, random_state=0))},
     "err": {"scoring": "err"},
 }
 
@@ -249,25 +250,30 @@ def test_a_machine_with_a_validation_table():
 
 
 def test_a_prior_of_pairs_of_all_rows():
-    model = pg.RankRLS(1.0, pairs=pg.Pairs(scope="global"), inputs="standard", prior=np.arange(4.0))
+    model = pg.RankRLS(
+        1.0, pairs=pg.Pairs(scope="global"), feature_map="standard", prior=np.arange(4.0)
+    )
     for table in tables():
         close(clone(model).fit(table).coef_, on_arrays(model).coef_, 1e-6)
 
 
 @pytest.mark.parametrize("model", [pg.RankRLS(alpha=1.0), pg.RankRLSCV(alphas=[0.1, 1.0])])
 def test_landmarks_are_drawn_by_the_numbers_of_rows(model):
-    model.set_params(feature_map=pg.Nystroem(n_components=15, random_state=0), inputs="standard")
+    model.set_params(
+        feature_map=make_pipeline(pg.Standard(), pg.Nystroem(n_components=15, random_state=0))
+    )
     one, cut = [clone(model).fit(table) for table in tables(weight="w")]
     close(cut.coef_, one.coef_, 1e-8)
-    Z = one.feature_map_.transform(one.inputs_.transform(ROWS.X))
-    linear = clone(model).set_params(feature_map=None, inputs=None)
+    Z = one.feature_map_[-1].transform(inputs_of(one).transform(ROWS.X))
+    linear = clone(model).set_params(feature_map=None)
     linear.fit(Z, ROWS.y, qid=ROWS.qid, sample_weight=ROWS.weight)
     close(one.coef_, linear.coef_, 1e-8)
     close(one.predict(tables()[0]), Z @ linear.coef_, 1e-8)
 
 
 @pytest.mark.parametrize(
-    "named", [{"inputs": "quantile"}, {"feature_map": pg.Nystroem(n_components=15, random_state=0)}]
+    "named",
+    [{"feature_map": "quantile"}, {"feature_map": pg.Nystroem(n_components=15, random_state=0)}],
 )
 def test_rows_are_drawn_by_the_hashes_of_their_numbers(set_limits, named):
     """What is found from a sample does not depend on the partitions."""
@@ -280,11 +286,13 @@ def test_rows_are_drawn_by_the_hashes_of_their_numbers(set_limits, named):
         np.testing.assert_array_equal(rows.y, ROWS.y[drawn])
     one, cut = [pg.RankRLS(**named).fit(table) for table in tables()]
     close(cut.coef_, one.coef_, 1e-9)
-    if "inputs" in named:
-        np.testing.assert_array_equal(one.inputs_.transform(ROWS.X), cut.inputs_.transform(ROWS.X))
+    if inputs_of(one) is not None:
+        np.testing.assert_array_equal(
+            inputs_of(one).transform(ROWS.X), inputs_of(cut).transform(ROWS.X)
+        )
         sample = pg.RankRLS(**named).fit(ROWS.X[drawn], ROWS.y[drawn], qid=ROWS.qid[drawn])
         np.testing.assert_array_equal(
-            one.inputs_.transform(ROWS.X), sample.inputs_.transform(ROWS.X)
+            inputs_of(one).transform(ROWS.X), inputs_of(sample).transform(ROWS.X)
         )
 
 
@@ -316,8 +324,7 @@ def test_rank_svm(named):
     for table in tables(weight="w"):
         found = clone(model).fit(table)
         if "prior" not in named:
-            Z = ROWS.X if found.inputs_ is None else found.inputs_.transform(ROWS.X)
-            Z = Z if found.feature_map_ is None else found.feature_map_.transform(Z)
+            Z = ROWS.X if found.feature_map_ is None else found.feature_map_.transform(ROWS.X)
             mine = objective(found, found.coef_, Z)
             assert mine == pytest.approx(objective(wanted, wanted.coef_, Z), rel=1e-8)
         assert found.history_["objective"][-1] == pytest.approx(
@@ -327,7 +334,7 @@ def test_rank_svm(named):
 
 
 @pytest.mark.parametrize(
-    "named", [{}, {"inputs": [None, "standard"], "Cs": [0.1]}, {"Cs": [1e-3, 1.0, 1e-2]}]
+    "named", [{}, {"feature_map": [None, "standard"], "Cs": [0.1]}, {"Cs": [1e-3, 1.0, 1e-2]}]
 )
 def test_rank_svm_cv_with_a_validation_table(named):
     model = pg.RankSVMCV(tol=1e-4, **named)
@@ -347,7 +354,7 @@ def test_rank_svm_cv_with_a_validation_table(named):
     "model",
     [
         pg.RankRLS(),
-        pg.RankRLSCV(inputs="quantile"),
+        pg.RankRLSCV(feature_map="quantile"),
         pg.RankSVM(C=0.1),
         pg.RankRLS(feature_map=pg.Nystroem(n_components=10, random_state=0)),
     ],
@@ -378,7 +385,7 @@ def test_row_of_batches_without_weight():
     rows.X[:100] *= 1e6
     named = {"label": "label", "qid": "query", "features": rows.names, "weight": "w"}
     for inputs in ("standard", "minmax", "quantile"):
-        model = pg.RankRLS(inputs=inputs)
+        model = pg.RankRLS(feature_map=inputs)
         wanted = on_arrays(model, rows, weight=True)
         found = clone(model).fit(cut_table(rows.frame, [100, 110], **named))
         close(found.coef_, wanted.coef_, 1e-9)

@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from sklearn.base import clone
 
-from pairgram import RankRLS, RankRLSCV
+from pairgram import Fill, RankRLS, RankRLSCV
+from row_value import fill_of, row_value
 from table_sources import Rows, cut_table, make_rows
 
 
@@ -33,17 +35,18 @@ def test_arrays_and_tables_take_the_same_values(missing, weight):
     rows = with_gaps(make_rows())
     table = table_of(rows, (3, 60, 300), (1, 2, 100, 299), weight=weight)
     given = None if weight is None else rows.weight
-    for ranker in (RankRLS(missing=missing), RankRLSCV(missing=missing, inputs="standard")):
+    for ranker in (
+        RankRLS(feature_map=row_value(fill=missing)),
+        RankRLSCV(feature_map=row_value("standard", fill=missing)),
+    ):
         model = ranker.fit(table)
-        want = ranker.__class__(**ranker.get_params()).fit(
-            rows.X, rows.y, qid=rows.qid, sample_weight=given
-        )
-        np.testing.assert_allclose(model.fill_values_, want.fill_values_, rtol=1e-13)
+        want = clone(ranker).fit(rows.X, rows.y, qid=rows.qid, sample_weight=given)
+        np.testing.assert_allclose(fill_of(model), fill_of(want), rtol=1e-13)
         np.testing.assert_allclose(model.predict(table), want.predict(rows.X), atol=1e-9)
     # The table may say it in place of the model, and both may.
     told = replace(table, missing=missing)
-    for ranker in (RankRLS(), RankRLS(missing=missing)):
-        np.testing.assert_array_equal(ranker.fit(told).fill_values_, model.fill_values_)
+    for ranker in (RankRLS(), RankRLS(feature_map=row_value(fill=missing))):
+        np.testing.assert_array_equal(fill_of(ranker.fit(told)), fill_of(model))
 
 
 @settings(max_examples=25, deadline=None)
@@ -99,19 +102,19 @@ def test_a_column_without_values_is_zero_with_a_warning(missing):
     rows.X[:, 2] = np.nan
     table = table_of(rows, (60,), ())
     with pytest.warns(UserWarning, match=f"column 'f2' of X has no value .* of the {missing}: "):
-        model = RankRLS(missing=missing).fit(table)
-    assert model.fill_values_[2] == 0 and model.coef_[2] == 0
+        model = RankRLS(feature_map=row_value(fill=missing)).fit(table)
+    assert fill_of(model)[2] == 0 and model.coef_[2] == 0
     with pytest.warns(UserWarning, match="column 2 of X has no value in any row, so that 0 takes"):
-        own = RankRLS(missing=missing).fit(rows.X, rows.y, qid=rows.qid)
+        own = RankRLS(feature_map=row_value(fill=missing)).fit(rows.X, rows.y, qid=rows.qid)
     np.testing.assert_allclose(own.coef_, model.coef_, rtol=1e-9)
 
 
 def test_validation_tables_take_the_values_of_the_training_rows():
     rows, held = with_gaps(make_rows()), with_gaps(make_rows(seed=3), 0.4, seed=1)
     tables = [table_of(one, (60,), ()) for one in (rows, held)]
-    model = RankRLSCV(missing="median").fit(tables[0], validation=tables[1])
-    np.testing.assert_allclose(model.fill_values_, np.nanmedian(rows.X, axis=0), rtol=1e-14)
-    filled = [np.where(np.isnan(one.X), model.fill_values_, one.X) for one in (rows, held)]
+    model = RankRLSCV(feature_map=Fill("median")).fit(tables[0], validation=tables[1])
+    np.testing.assert_allclose(fill_of(model), np.nanmedian(rows.X, axis=0), rtol=1e-14)
+    filled = [np.where(np.isnan(one.X), fill_of(model), one.X) for one in (rows, held)]
     want = RankRLSCV().fit(
         filled[0], rows.y, qid=rows.qid, validation=(filled[1], held.y, held.qid)
     )

@@ -34,6 +34,7 @@ from pairgram import (
     scan,
 )
 from parts.rankers import scores as row_scores
+from row_value import fill_of
 from table_sources import NAMES, ROWS, cut, cut_table, make_rows, write_parts
 
 MODEL = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
@@ -256,7 +257,7 @@ def with_gaps(dtype=np.float64, seed=1):
 
 
 @every(
-    kind=[RankRLS(inputs="standard"), RankRLSCV(), RankSVM(tol=1e-6)],
+    kind=[RankRLS(feature_map="standard"), RankRLSCV(), RankSVM(tol=1e-6)],
     dtype=[np.float64, np.float32],
     missing=["zero", "mean"],
 )
@@ -268,8 +269,8 @@ def test_missing_values(missing, dtype, kind):
         wanted = (v * np.nan_to_num(rows.X.astype(float))).sum(axis=0) / v.sum(axis=0)
     table = cut_table(frame, [3, 99], [50, 60], missing=missing, weight="w", **NAMES)
     found = clone(kind).fit(table)
-    np.testing.assert_allclose(found.fill_values_, wanted, rtol=1e-12)
-    X = np.where(np.isnan(rows.X), found.fill_values_.astype(dtype), rows.X)
+    np.testing.assert_allclose(fill_of(found), wanted, rtol=1e-12)
+    X = np.where(np.isnan(rows.X), fill_of(found).astype(dtype), rows.X)
     on_arrays = clone(kind).fit(X, rows.y, qid=rows.qid, sample_weight=rows.weight)
     tolerance = 1e-3 if isinstance(kind, RankSVM) or dtype is np.float32 else 1e-8
     np.testing.assert_allclose(found.coef_, on_arrays.coef_, rtol=tolerance, atol=tolerance)
@@ -283,8 +284,8 @@ def test_missing_values(missing, dtype, kind):
     unweighted = cut_table(frame, [3], [50], **NAMES)
     assert evaluate("ndcg@10", unweighted, found)["ndcg@10"] == pytest.approx(wanted, rel=1e-12)
     whole = make_rows(dtype=dtype)
-    assert clone(found).fit(cut(whole)).fill_values_ is None
-    assert found.fit(whole.X, whole.y, qid=whole.qid).fill_values_ is None
+    assert fill_of(clone(found).fit(cut(whole))) is None
+    assert fill_of(found.fit(whole.X, whole.y, qid=whole.qid)) is None
 
 
 def test_missing_values_with_a_prior():
@@ -292,7 +293,7 @@ def test_missing_values_with_a_prior():
     prior = FrozenEstimator(LinearRegression().fit(make_rows().X, rows.y))
     table = cut_table(frame, [3], [50], missing="mean", **NAMES)
     found = RankRLS(prior=prior).fit(table)
-    filled = np.where(np.isnan(rows.X), found.fill_values_, rows.X)
+    filled = np.where(np.isnan(rows.X), fill_of(found), rows.X)
     scores = (filled @ found.coef_) + prior.predict(filled)
     np.testing.assert_allclose(found.predict(table), scores, rtol=1e-9)
     frame = pd.DataFrame(rows.X, columns=rows.names)
@@ -303,25 +304,25 @@ def test_progress_counts_every_row_of_every_pass(tmp_path):
     write_parts(tmp_path, ROWS.frame, [40, 41], row_group_size=30)
     seen = []
     table = scan(tmp_path, **NAMES).watched(seen.append)
-    RankRLSCV(inputs="standard").fit(table)
+    RankRLSCV(feature_map="standard").fit(table)
     # Labels, scales, statistics and held-out scores.
     assert sum(seen) == 4 * len(ROWS.y)
     seen.clear()
-    RankRLS(inputs="quantile").fit(table).predict(table)
+    RankRLS(feature_map="quantile").fit(table).predict(table)
     # A sample, statistics and scores: labels are known by now.
     assert sum(seen) == 3 * len(ROWS.y)
 
 
 def test_a_fitted_model_is_the_same_after_a_copy(tmp_path):
-    model = RankRLS(inputs="standard", prior=np.zeros(4)).fit(cut(missing="mean"))
+    model = RankRLS(feature_map="standard", prior=np.zeros(4)).fit(cut(missing="mean"))
     assert clone(model).get_params().keys() == model.get_params().keys()
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(cut()), model.predict(cut()))
     path = tmp_path / "model.safetensors"
-    RankRLS(inputs="standard").fit(cut()).save(path)
+    RankRLS(feature_map="standard").fit(cut()).save(path)
     loaded = load_model(path)
     np.testing.assert_array_equal(
-        loaded.predict(cut()), RankRLS(inputs="standard").fit(cut()).predict(cut())
+        loaded.predict(cut()), RankRLS(feature_map="standard").fit(cut()).predict(cut())
     )
 
 

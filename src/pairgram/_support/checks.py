@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 
 
 # What to do about missing features, at the end of messages.
-_FILL = "fill such values before, or fit a ranker with missing='mean'"
+_FILL = "fill such values before, or fit a ranker with feature_map=Fill('mean')"
 
 # What is found if there is no column of a name.
 NO_COLUMN = "no column"

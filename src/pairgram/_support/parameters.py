@@ -34,6 +34,7 @@ InputsName = Literal[
 ListKind = Literal["raw+rank", "rank", "standard", "runs"]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
 Missing = Literal["zero", "mean", "median"]
+FillName = Literal["mean", "median"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
 LoggingEngine = Literal["solr", PluginName, "vespa"]  # whose features can be read
 EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]
@@ -227,8 +228,8 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "scale": Parameter(FLAG, "--scale", "Scale features before the ridge.", default=False),
     "inputs": Parameter(
         optional(choice(*words(InputsName))),
-        "--inputs NAME",
-        "How features are transformed: by a scale, by quantiles, or within their list: {names}. "
+        "--feature-map NAME",
+        "How features are transformed: by a scale, or by quantiles: {names}. "
         "Repeat it to try several. [default: none; models with nonlinear nodes or kernels of "
         "distances, such as rbf, try standard too, or maxabs with --sparse, but not in letor]",
         many=True,
@@ -360,6 +361,7 @@ _OF_ROWS: Mapping[str, Parameter] = {
         "What replaces missing features of a table: {names}. Mean and median are those of the "
         "column in the training rows. The model file keeps these values, and predict uses them. "
         "[default: missing features are an error]",
+        stored=optional(choice(*words(FillName))),
     ),
     "validation": Parameter(
         None,

@@ -216,7 +216,7 @@ def warn_of_narrow_columns(squares: Vector, names: Any) -> None:
         tell(
             "narrow",
             f"column {wide} of X spreads so much more widely than column {narrow} that the weight "
-            "of such narrow columns is lost: give inputs='standard', or scale=True to least "
+            "of such narrow columns is lost: give feature_map='standard', or scale=True to least "
             "squares, or put the columns in like units",
         )
 
@@ -273,7 +273,7 @@ def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
         f"columns of X differ so much in spread that {what} will hardly see {len(ignored)} of "
         f"{np.count_nonzero(varying)}: the standard deviation is largest in {described(large)} and "
         f"smallest in {described(ignored)}{', counted from 0' * (names is None)}. Scale them "
-        "alike, as with inputs='standard' of a ranker or StandardScaler in a Pipeline",
+        "alike, as with feature_map='standard' of a ranker or StandardScaler in a Pipeline",
     )
 
 

@@ -81,6 +81,8 @@ ELSEWHERE = {
     "positive": "RankRLS takes constraint=Positive(columns)",
     "l1_ratio": "RankRLS takes constraint=ElasticNet(l1_ratio)",
     "n_nonzero_coefs": "RankRLS takes constraint=MaxNonzero(k)",
+    "inputs": "give feature_map='standard', 'quantile' or another word, or a Pipeline with a map",
+    "missing": "give feature_map=Fill('mean'), or a Pipeline that begins with it",
     **dict.fromkeys(
         ("kernel", "gamma", "degree", "coef0"),
         "RankRLS and extreme learning machines take feature_map=Kernel(...)",

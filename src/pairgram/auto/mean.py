@@ -11,6 +11,7 @@ import numpy as np
 from pairgram._support.checks import Rows, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
+from pairgram.features.row_values import WORDS, Chain
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.preparation import QUANTILES, Preparation
 from pairgram.solvers.formulation import Coordinates
@@ -54,7 +55,7 @@ def mean_of_columns(
     spreads = np.array([_spread(scores, judge.scored) for scores in held_out])
     shares = np.divide(spreads[0], spreads, out=np.zeros(len(spreads)), where=spreads > 0)
     shares /= len(members)
-    kinds = {None if one.inputs_ is None else one.inputs_.kind for one in members}
+    kinds = {Chain.of(one.feature_map_).kind for one in members}
     kind: Any = None
     if kinds & set(QUANTILES):
         kind = "quantile" if kinds == {"quantile"} else "raw+quantile"
@@ -65,18 +66,19 @@ def mean_of_columns(
     judged = judge.judge(judge.shared(np.asarray(shares @ held_out)[None]))
     inputs = preparation.inputs(data, kind)
     settings = Pairs.of(first.pairs_)
-    coordinates = Coordinates.of_features(preparation.with_map(data, inputs), [settings])
+    coordinates = Coordinates.of_features(preparation.with_map(data, None, inputs), [settings])
     sums = None
     if first._column_sums is not None:  # the columns have a Gram matrix
         total = coordinates.statistics(settings)
         sums = coordinates.column_sums(total, coef)
     mean = copy.copy(first)
     path = first.coef_path_
-    mean.inputs = kind
+    chain = Chain.of(first.feature_map_)._replace(scaling=None)
+    mean.feature_map = Chain(preparation.filler, WORDS.get(kind)).short
     fitted = {
         "coef_": coef,
         "coef_path_": path if path is None else _weights(first, path)[:, own],
-        "inputs_": inputs,
+        "feature_map_": (chain if inputs is None else chain.scaled(inputs)).value,
         "form_": "primal",
         "best_score_": float(judged.means[0]),
         "_column_sums": sums,
@@ -88,7 +90,7 @@ def mean_of_columns(
 
 def _weights(model: RankRLSCV, coef: Vector) -> Vector:
     """Return weights of the inputs of a model as weights of the columns, and of their quantiles."""
-    inputs = model.inputs_
+    inputs = Chain.of(model.feature_map_).inputs
     if inputs is not None and inputs.kind == "raw+quantile":
         return coef
     if inputs is not None and inputs.factors is not None:

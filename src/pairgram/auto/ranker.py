@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
+from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import until
 from pairgram._support.parameters import (
-    Missing,
     check_parameters,
 )
 from pairgram._support.row_warnings import warn_of_equal_labels, without_row_warnings
@@ -32,6 +32,7 @@ from pairgram.auto.trials import (
 )
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant
+from pairgram.features.row_values import WORDS, Chain, Fill
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
@@ -109,7 +110,6 @@ class TrialsSpec(Spec):
         task = Task.of(data, task.choices, 0 if splits is None else len(splits))
         common = {"scoring": self.search.scoring}
         common |= {
-            "missing": self.rows.missing,
             "cv": cv if compares else splits and list(splits),
         }
         named = rows.arguments | {"validation": validation}
@@ -182,8 +182,8 @@ class _Course:
             self._print(f"{trial.name}: takes about {expected:.0f} s")
         best = self.first
         pairs = trial.choice or (None if best is None else best.pairs_) or "with_ties"
-        settings = {"inputs": trial.inputs, "pairs": pairs, **trial.parameters}
-        search = RankRLSCV(**settings, **self.common)
+        way = Chain(self.spec.rows.filler, WORDS.get(trial.inputs or ""), trial.map_or_kernel)
+        search = RankRLSCV(pairs=pairs, feature_map=way.short, **self.common)
         began = time.perf_counter()
         end = end if best is not None else float("inf")
         try:
@@ -257,8 +257,7 @@ class _Course:
             return
         lead, error = _lead(mean, best)
         seconds = time.perf_counter() - began
-        inputs = None if mean.inputs_ is None else mean.inputs_.kind
-        trial = replace(trial, inputs=inputs)
+        trial = replace(trial, inputs=Chain.of(mean.feature_map_).kind)
         self.table.add(trial, "tried", expected, mean, seconds, (lead, error), deviation)
         self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
         if lead >= -LEAD * error:
@@ -314,14 +313,14 @@ class AutoRanker(LinearSearch):
         left out.
     random_state : int, RandomState instance, Generator or None, default=0
         Seed of the random features.
-    missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`; all models that are tried have it.
+    feature_map : Fill or None, default=None
+        What fills missing values before all models that are tried.
 
     Attributes
     ----------
     best_estimator_ : RankRLSCV
         The search that won, fitted to all rows. All other attributes of a `RankRLSCV` are here too.
-        If a mean of linear models won, `coef_`, `inputs_`, `held_out_`, `per_query_` and
+        If a mean of linear models won, `coef_`, `feature_map_`, `held_out_`, `per_query_` and
         `best_score_` are its own, and settings, ridges and `coef_path_` are those of its best
         member.
     best_score_ : float
@@ -358,7 +357,7 @@ class AutoRanker(LinearSearch):
 
     Models are divided by the standard deviation of their held-out scores within queries before they
     are averaged. Their mean is a model of the columns, of their distribution functions or of both,
-    as `inputs_` says, and its held-out scores are exact as theirs are. There is no mean for
+    as `feature_map_` says, and its held-out scores are exact as theirs are. There is no mean for
     comparisons, with offsets, with a single query, or if a row is held out several times.
 
     Examples
@@ -370,21 +369,26 @@ class AutoRanker(LinearSearch):
     (2000,)
     """
 
-    feature_map = None
-
     time_budget: float | None = 30.0
     _: KW_ONLY
     cv: CV = None
     scoring: Scoring = None
     verbose: bool = False
     random_state: RandomState = 0
-    missing: Missing | None = None
+    feature_map: Fill | None = None
 
     def _spec(self) -> TrialsSpec:
         check_parameters(self, "time_budget")
         refuse_criterion(self.scoring)
+        way = Chain.of(self.feature_map)
+        if way.scaling is not None or way.then is not None:
+            raise ArgumentError(
+                "feature_map",
+                "must be a Fill or None: an AutoRanker chooses the others, got "
+                f"{verbatim(repr(self.feature_map))}",
+            )
         return TrialsSpec(
-            Preparation(no_table=needs_rows(self), missing=self.missing),
+            Preparation((way,), no_table=needs_rows(self)),
             Search(self.cv, self.scoring),
             None if self.time_budget is None else float(self.time_budget),
             self.verbose,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -136,8 +136,8 @@ class Trial:
     inputs : str or None
     work : mapping of str to float
         The work of the search, by the kinds in `SECONDS`.
-    parameters : dict
-        Further parameters of `RankRLSCV`.
+    map_or_kernel : transformer or None
+        What comes after the inputs.
     choice : pairs, or None
         None takes those of the best model before it.
     family : str
@@ -147,7 +147,7 @@ class Trial:
     features: str
     inputs: str | None
     work: Work
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    map_or_kernel: Any = None
     choice: PairsLike = None
     family: str = COLUMNS
 
@@ -287,14 +287,13 @@ def _fourier(
 ) -> Trial:
     feature_map = RandomFourier(N_FEATURES, gamma=gamma, random_state=random_state)
     name = f"{N_FEATURES} Fourier features, gamma {gamma:.2g}"
-    found = {"feature_map": feature_map}
-    return Trial(name, inputs, _on_map(task, 1.0), found, family="Fourier features")
+    return Trial(name, inputs, _on_map(task, 1.0), feature_map, family="Fourier features")
 
 
 def _nystroem(task: Task, inputs: InputsName | None, random_state: RandomState) -> Trial:
     feature_map = Nystroem("minmax", n_components=N_FEATURES, random_state=random_state)
     name = f"{N_FEATURES} minmax landmarks"
-    return Trial(name, inputs, _on_map(task, 4.0), {"feature_map": feature_map}, family="minmax")
+    return Trial(name, inputs, _on_map(task, 4.0), feature_map, family="minmax")
 
 
 def _kernel(
@@ -302,7 +301,7 @@ def _kernel(
 ) -> Trial:
     work = _dual_path(task) | {"map": float(task.n_rows) ** 2 * task.n_columns}
     name = f"{kernel} kernel" if gamma is None else f"{kernel} kernel, gamma {gamma:.2g}"
-    return Trial(name, inputs, work, {"feature_map": Kernel(kernel, gamma=gamma)}, family=kernel)
+    return Trial(name, inputs, work, Kernel(kernel, gamma=gamma), family=kernel)
 
 
 # Labels up to this are grades, of which 2^y makes a gain.

@@ -20,9 +20,10 @@ from pairgram.certainty.posterior import Posterior
 from pairgram.data.dataset import RankingData, RowInfo, apply_half_laplacian
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import is_kernel
-from pairgram.features.inputs import after_inputs, prepared_as
+from pairgram.features.inputs import prepared_as
 from pairgram.features.kernel_map import with_support, with_support_of
 from pairgram.features.kernels import is_precomputed
+from pairgram.features.row_values import Chain
 from pairgram.rankers.preparation import GivenArrays
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
 from pairgram.rankers.ridge import RidgeSpec
@@ -106,14 +107,15 @@ def posterior(
     check_is_fitted(model)
     model = copy(model)  # which may be fitted again
     told = model._parameters_to_save()  # with what a search has chosen
-    kernel = model.feature_map_ if is_kernel(model.feature_map_) else None
-    told |= {"inputs": None, "feature_map": kernel, "pairs": Pairs(**told["pairs"])}
+    chain = Chain.of(model.feature_map_)
+    fixed = Chain(chain.fill, None, chain.then if is_kernel(chain.then) else None)
+    told |= {"feature_map": fixed.value, "pairs": Pairs(**told["pairs"])}
     spec, alpha = RankRLS(**told)._spec(), float(told["alpha"])
     if spec.constraint is not None:
         raise ValueError(
             "a posterior needs a model without a constraint, under which weights are not Gaussian"
         )
-    if is_precomputed(getattr(model.feature_map_, "kernel", None)):
+    if is_precomputed(getattr(chain.then, "kernel", None)):
         raise ValueError(
             "a posterior needs a kernel by its name, got kernel='precomputed', which does not tell "
             "the kernel of two rows that are scored"
@@ -127,8 +129,7 @@ def posterior(
             if rows.data.judgements is not None:  # which say themselves what is compared
                 spec = rows.spec_of(replace(spec, settings=(Pairs(),)))
             return _of_rows(model, rows, spec, alpha)
-        whole = after_inputs(model.inputs_, model.feature_map_)
-        named = {"feature_map": whole, "missing": model.fill_values_, "pairs": told["pairs"]}
+        named = {"feature_map": model.feature_map_, "pairs": told["pairs"]}
         X = Pairgram.from_rows(table, ids=None, **named)
     return _of_statistics(model, X, spec, alpha)
 
@@ -157,12 +158,13 @@ def _of_rows(
     model: RankRLS | RankRLSCV, rows: GivenArrays, spec: RidgeSpec, alpha: float
 ) -> Posterior:
     """Return the posterior of a model of rows in memory."""
-    (settings,), (scale,), kernel = spec.settings, spec.scales, is_kernel(spec.rows.feature_map)
+    (settings,), (scale,), kernel = spec.settings, spec.scales, is_kernel(spec.rows.ways[0].then)
     _refuse(settings, alpha)
-    own = replace(rows.data, applied=model.inputs_, feature_map=model.feature_map_)
+    chain = Chain.of(model.feature_map_)
+    own = replace(rows.data, applied=chain.inputs, feature_map=chain.then)
     given = own = prepared_as(rows.data, own)
     if kernel:
-        given = replace(given, feature_map=with_support_of(model.feature_map_, given.X))
+        given = replace(given, feature_map=with_support_of(chain.then, given.X))
     if spec.rows.prior is not None:
         given = rows._started(given, spec.rows)
     coordinates = spec._coordinates(given).keeping_statistics()
@@ -206,7 +208,8 @@ def _of_rows(
         used = root.any(axis=0) | (shares != 0) | (coef != 0)
         used = np.flatnonzero(used) if used.any() else np.arange(len(used))
         root, mean, shares = root[:, used], mean[used], shares[used]
-        model.coef_, model.feature_map_ = coef[used], with_support(given.feature_map, used)
+        model.coef_ = coef[used]
+        model.feature_map_ = chain._replace(then=with_support(given.feature_map, used)).value
     return Posterior(
         model=model,
         root=triangular(root),

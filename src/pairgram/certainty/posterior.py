@@ -37,6 +37,7 @@ from pairgram.features.base import (
     scores_of_rows,
 )
 from pairgram.features.kernel_map import kernel_among, with_support_of
+from pairgram.features.row_values import Chain
 from pairgram.files.kinds import PART
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.load import describe_part, restore_part
@@ -393,18 +394,23 @@ class Posterior:
     def _read(self, X: RowsLike, qid: ArrayLike | None = None) -> tuple[Any, Any, Any, Any]:
         """Return a model, rows and their query ids for `predict`, and what the map takes."""
         model, X, qid = in_memory(self.model, X, qid)
-        rows, feature_map = columns_of(model, X), model.feature_map_
+        rows, feature_map = columns_of(model, X), Chain.of(model.feature_map_).then
         return model, X, qid, rows if feature_map is None else checked(feature_map, rows)
+
+    @property
+    def _map(self) -> Any:
+        """The map, or the kernel, of rows that are filled and scaled; None if there is none."""
+        return Chain.of(self.model.feature_map_).then
 
     def _features(self, rows: Matrix) -> Vector:
         """Return the features, or the kernel values, of checked rows, dense, in float64."""
-        feature_map = self.model.feature_map_
+        feature_map = self._map
         made = rows if feature_map is None else features_of(feature_map, rows)
         return dense(made).astype(np.float64)
 
     def _products(self, rows: Matrix, others: Matrix) -> Vector:
         """Return the kernel values of rows with the same rows of another matrix, (n_rows,)."""
-        of = self.model.feature_map_
+        of = self._map
         tiles = blocks(rows.shape[0], TILE)
         return np.concatenate(
             [kernel_among(of, rows[tile], others[tile]).diagonal() for tile in tiles]
@@ -488,7 +494,7 @@ class Posterior:
         if self.shares is None:
             return np.zeros(rows.shape[0])
         own, shares = rows.astype(np.float64), np.full(rows.shape[0], 1 / rows.shape[0])
-        found = scores_of_rows(with_support_of(self.model.feature_map_, own), own, shares)
+        found = scores_of_rows(with_support_of(self._map, own), own, shares)
         return found - found.mean() / 2
 
     def _of_lists(self, rows: Matrix, sizes: Rows) -> Vector:
@@ -531,7 +537,7 @@ class Posterior:
                 square = cdist(H[part], H, "sqeuclidean") if self.unseen else own
             else:
                 own = explained[part, None] + explained - 2 * (Z[part] @ Z.T)
-                products = kernel_among(self.model.feature_map_, rows[part], rows)
+                products = kernel_among(self._map, rows[part], rows)
                 square = squares[part, None] + squares - 2 * products
             variances = self._of(square, own)
             apart = np.maximum(reach * np.sqrt(np.maximum(variances, 0.0)), least)

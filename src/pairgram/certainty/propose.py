@@ -196,7 +196,7 @@ class _Joint:
         if self.posterior.shares is None:
             products = self.H[part] @ self.H.T
         else:
-            products = kernel_among(self.posterior.model.feature_map_, self.rows[part], self.rows)
+            products = kernel_among(self.posterior._map, self.rows[part], self.rows)
             products = products - self.with_mean - self.with_mean[part, None]
         return self.posterior._of(products, self.Z[part] @ self.Z.T)
 

@@ -23,6 +23,8 @@ from pairgram.cli.models import (
     ModelOrAuto,
     chosen,
     default_model,
+    filling,
+    fills,
     get_model,
     require_table,
     trials,
@@ -189,12 +191,13 @@ def train(
 
     Without --model, several models are tried on held-out queries, linear ones first, and the best
     is kept; see --time-budget. With --model, or options of rankrls, every combination of --alphas
-    or --Cs, --gamma, --pairs, --target and --inputs is scored. Queries are scored by models that
-    have not seen them: each query in turn (exact leave-query-out), those of five folds (elmrank,
-    RankSVMs), or those of --valid. The best is fitted to all of FILE, without the rows of --valid.
-    The printed score is its score on held-out queries, and the seconds are the time of fitting and
-    choosing. A file without qids, or a table without --qid, is refused unless --one-query is given.
-    It is accepted for models that do not compare rows within queries (rls, elm-pointwise, elmrank).
+    or --Cs, --gamma, --pairs, --target and --feature-map is scored. Queries are scored by models
+    that have not seen them: each query in turn (exact leave-query-out), those of five folds
+    (elmrank, RankSVMs), or those of --valid. The best is fitted to all of FILE, without the rows of
+    --valid. The printed score is its score on held-out queries, and the seconds are the time of
+    fitting and choosing. A file without qids, or a table without --qid, is refused unless
+    --one-query is given. It is accepted for models that do not compare rows within queries (rls,
+    elm-pointwise, elmrank).
 
     A table may be larger than memory. Its rows are read in blocks: once for labels and query ids,
     once to fit, and once more to score held-out queries. Without --model, rankrls is fitted to it.
@@ -236,12 +239,13 @@ def train(
         if not columns.one_query:  # else all rows are read into memory
             require_table(model, settings)
         refuse_with_table(float32=float32, sparse=sparse)
-    settings = entry.with_inputs(settings, sparse)
+    settings = entry.with_scales(settings, sparse)
     metric = metric or entry.metric
     known = metric is None or metric == opt.EVIDENCE
     search = entry.search(settings, metric if known else opt.metric_of(str(metric), "default"))
     # The search fills missing values itself.
-    search.set_params(missing=check("missing", columns.missing))
+    if columns.missing is not None:
+        filling(search, check("missing", columns.missing))
     columns = replace(columns, missing=None)
     start = time.perf_counter()
     if on_table:
@@ -376,10 +380,10 @@ def _fit_assuming(
     try:
         fit()
     except ArgumentError as error:
-        says = columns.features or search.missing is not None
+        says = columns.features or fills(search)
         if says or error.found != "NaN" or error.parameter not in (None, "X"):
             raise
-        search.set_params(missing="mean")
+        filling(search, "mean")
         assumed.append("missing values count as the mean of their column")
         fit()
 
@@ -408,7 +412,7 @@ def _read_all(file: str, table: Any, search: BaseEstimator) -> tuple[Any, Any, d
     from pairgram._support import machine as memory
     from pairgram.data.queries import Queries
 
-    rows, table = None, table if search.missing is None else table.with_gaps()
+    rows, table = None, table.with_gaps() if fills(search) else table
     if table.layout.sparse or memory.fits(table.bytes_in_memory):
         rows = table.in_memory()
     if rows is None:

@@ -66,6 +66,7 @@ def inspect(
 
 
 def _model(file: Path, top: int) -> dict[str, Any]:
+    from pairgram.features.row_values import Chain
     from pairgram.rankers.scores import input_weights
 
     loaded = pairgram.load_model(file)
@@ -77,15 +78,19 @@ def _model(file: Path, top: int) -> dict[str, Any]:
         "n_features": opt.width_of(loaded),
         "fitted_with_query_ids": bool(model.uses_qid_),
     }
-    if model.fill_values_ is not None:
-        values = "values that the file holds" if model.fill_values_.any() else "0"
+    chain = Chain.of(model.feature_map_)
+    if chain.fill is not None:
+        values = "values that the file holds" if chain.fill.fill_.any() else "0"
         report["missing_features"] = f"take {values}"
     for name in ("prior", "constraint"):
         if parameters.get(name) is not None:
             parameters[name] = str(parameters[name])
-    feature_map = model.feature_map_
+    feature_map = chain.then
+    if "feature_map" in parameters:
+        parameters["feature_map"] = chain.kind
     if feature_map is not None:
-        parameters["feature_map"] = _map_parameters(feature_map)
+        after = {} if chain.kind is None else {"after": chain.kind}
+        parameters["feature_map"] = _map_parameters(feature_map) | after
         report["n_coefficients"] = len(model.coef_)
         rows = getattr(feature_map, "support_rows_", None)
         if rows is not None:
@@ -153,7 +158,9 @@ def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
     """Return the columns of the table of weights; features count from 1."""
     import numpy as np
 
-    names, inputs = getattr(model, "feature_names_in_", None), model.inputs_
+    from pairgram.features.row_values import Chain
+
+    names, inputs = getattr(model, "feature_names_in_", None), Chain.of(model.feature_map_).inputs
     if model._known_sums() is not None:
         table = model.column_weights()
         columns = table.pop("column")
@@ -164,7 +171,7 @@ def _sorted_weights(model: BaseEstimator, weights: Vector) -> dict[str, Any]:
     second, features = np.divmod(columns, model.n_features_in_)
     named = {} if names is None else {"name": names[features].astype(str)}
     if inputs is not None:
-        named["inputs"] = np.array(inputs.parts)[second]
+        named["part"] = np.array(inputs.parts)[second]
     return {"feature": features + 1, **named, **table}
 
 
@@ -188,14 +195,15 @@ def _of_use(parameters: dict[str, Any]) -> dict[str, Any]:
     Parameters of nodes are left out if there is a kernel, as are those that the kernel does not
     use, and a constraint that there is not.
     """
-    of_map = dict(parameters.get("feature_map") or {})
-    shown = {**parameters, "feature_map": of_map.pop("kind", None)}
+    value = parameters.get("feature_map")
+    of_map = dict(value) if isinstance(value, dict) else {"kind": value}
+    shown = {**parameters, "feature_map": of_map.pop("kind")}
     shown |= {name: value for name, value in of_map.items() if shown.get(name) is None}
     kernel = shown.get("kernel")
     hidden = {name for name in ("gamma", "degree", "coef0") if not heeds(kernel, name)}
     if kernel is not None:
         hidden |= {"n_nodes", "activation", "weight_range", "bias_range", "random_state"}
-    for name in ("constraint", "kernel", "feature_map", "inputs"):
+    for name in ("constraint", "kernel", "feature_map"):
         if not shown.get(name):
             hidden.add(name)
     return {name: value for name, value in shown.items() if name not in hidden}

@@ -66,8 +66,8 @@ class Model:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     adapt: Callable[[Settings], Settings] = dict
 
-    def with_inputs(self, settings: Settings, sparse: bool) -> Settings:
-        """Return the settings with the default inputs of the model, if none are given.
+    def with_scales(self, settings: Settings, sparse: bool) -> Settings:
+        """Return the settings with the default scales of the model, if none are given.
 
         Nonlinear nodes and kernels of distances may need scaled features, so they try these too.
         `sparse` tells whether zeros must stay zeros.
@@ -97,7 +97,30 @@ class Model:
         given = self.adapt(given)
         if "prior" in given:
             given["prior"] = _prior(given["prior"])
+        if {"inputs", "feature_map"} & given.keys():
+            from pairgram.features.row_values import WORDS, Chain
+
+            kinds, maps = given.pop("inputs", [None]), given.pop("feature_map", [None])
+            ways = [Chain(None, WORDS.get(kind), one) for kind in kinds for one in maps]
+            given["feature_map"] = [way.short for way in ways]
         return getattr(pairgram, self.kind)(scoring=scoring, **given)
+
+
+def filling(search: BaseEstimator, missing: str) -> None:
+    """Let a search fill gaps, as an option says."""
+    from pairgram.features.row_values import Chain, Fill
+
+    fill = Fill(0.0 if missing == "zero" else missing)
+    given = search.feature_map
+    if isinstance(given, list):
+        search.feature_map = [Chain.of(one)._replace(fill=fill).value for one in given]
+    else:
+        search.feature_map = fill
+
+
+def fills(search: BaseEstimator) -> bool:
+    """Tell whether a search fills gaps."""
+    return bool(search.__sklearn_tags__().input_tags.allow_nan)
 
 
 def _prior(path: Path) -> Any:
@@ -288,15 +311,19 @@ with_settings = sharing("settings", OF_MODELS, _settings)
 
 def chosen(model: BaseEstimator) -> dict[str, Any]:
     """Return the settings that a fitted search has chosen, as values for JSON."""
+    from pairgram.features.row_values import Chain
+
     values = {
         name.removeprefix("param_"): column[model.best_index_]
         for name, column in model.cv_results_.items()
         if name.startswith("param_")
     }
-    if "feature_map" in values:  # gamma is the only setting of a map that options can vary
-        feature_map = values.pop("feature_map")
-        if feature_map is not None and heeds(feature_map.kernel, "gamma"):
-            values["gamma"] = feature_map.gamma_
+    if "feature_map" in values:  # options can vary its scale, and gamma of a map
+        chain = Chain.of(values.pop("feature_map"))
+        if any(Chain.of(one).scaling for one in model.cv_results_["param_feature_map"]):
+            values["feature_map"] = chain.kind
+        if heeds(getattr(chain.then, "kernel", None), "gamma"):
+            values["gamma"] = chain.then.gamma_
     return {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items()}
 
 

@@ -112,7 +112,7 @@ def simulate(
     >>> X, y, qid = make_ranking(random_state=0)
     >>> log = simulate(y, qid, X[:, 0], n_impressions=20, random_state=0)
     >>> clicks = Clicks(log.click, log.propensity)
-    >>> model = RankRLSCV(inputs="standard")
+    >>> model = RankRLSCV(feature_map="standard")
     >>> model = model.fit(X[log.row], clicks, qid=log.impression, groups=qid[log.row])
     >>> model.scoring_.name
     'ips_dcg@10'

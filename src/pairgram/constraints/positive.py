@@ -77,7 +77,7 @@ class Positive(Constraint):
         if n_columns != n_weights:
             raise ValueError(
                 "columns of Positive are those of X, of which these inputs make two weights each: "
-                "take inputs='quantile', or Positive()"
+                "take feature_map='quantile', or Positive()"
             )
         if n_columns == 2 and list(columns) in ([0, 1], [1, 0]):
             raise ValueError(

@@ -114,7 +114,7 @@ class MaxNonzero(Constraint):
         if n_columns != n_weights:
             raise ValueError(
                 "MaxNonzero counts columns of X, of which these inputs make two weights each: take "
-                "inputs='quantile'"
+                "feature_map='quantile'"
             )
         if self.k > n_columns:
             raise ArgumentError("k", f"must be at most {n_columns}, got {self.k}")

@@ -40,7 +40,7 @@ from pairgram.cross.products import Cross
 from pairgram.data.queries import as_ids, plain_ids
 from pairgram.features.base import checked, dense, node_map_of
 from pairgram.features.gaps import filled
-from pairgram.features.inputs import after_inputs
+from pairgram.features.row_values import Chain
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
@@ -346,7 +346,7 @@ def _scores_by(
     """Return what has the scores of all pairs of users and items."""
     if isinstance(model, BatchFit):
         return _of_batch(model, user_ids, items, n_items)
-    cross = getattr(model, "feature_map_", None)
+    cross = Chain.of(getattr(model, "feature_map_", None)).then
     if isinstance(cross, Cross) and model.prior_ is None:
         return _of_cross(model, cross, users, items)
     return _of_pairs(model, users, items, len(user_ids))
@@ -484,9 +484,9 @@ def _of_table(
     own = features_among(known, layout.features, column)
     if own and (names is not None or column in layout.features):
         table = table.with_features(own)
-    fill = getattr(model, "fill_values_", None)
+    fill = Chain.of(getattr(model, "feature_map_", None)).fill
     if fill is not None and names is not None:
-        values = dict(zip(known, fill, strict=True))
+        values = dict(zip(known, fill.fill_, strict=True))
         table = table.filling(
             np.array([values.get(one, np.nan) for one in table.layout.feature_names()])
         )
@@ -624,8 +624,8 @@ def _side(
             f"must have {len(columns)} columns, those of its side, got shape {np.shape(rows)}",
         )
     values = dense(read_rows(rows, name)).astype(np.float64, copy=False)
-    fill = getattr(model, "fill_values_", None)
-    values = filled(values, None if fill is None else fill[columns])
+    fill = Chain.of(getattr(model, "feature_map_", None)).fill
+    values = filled(values, None if fill is None else fill.fill_[columns])
     finite = np.isfinite(values) | (np.isnan(values) & takes_gaps)
     bad = np.flatnonzero(~finite.all(axis=1))
     if len(bad):
@@ -637,7 +637,7 @@ def _side(
 
 def _of_cross(model: BaseEstimator, cross: Cross, users: RowsLike, items: RowsLike) -> _Products:
     """Return the vectors of users and items of a model with a `Cross` map."""
-    whole = after_inputs(getattr(model, "inputs_", None), cross)
+    whole = Chain.of(model.feature_map_).after_fill
     # Inputs may make two columns of each; both are of the same side.
     left = np.array(list(dict.fromkeys((cross.left_ % model.n_features_in_).tolist())), np.int64)
     others = np.unique(np.concatenate((cross.kept_, cross.right_)) % model.n_features_in_)

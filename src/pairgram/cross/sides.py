@@ -53,9 +53,9 @@ class Sides(NamedTuple):
         if warns and len(inputs.parts) > 1 and self.columns.max() < inputs.n_features_in_:
             tell(
                 "inputs",
-                f"inputs={inputs.kind!r} changes nothing, because no side of the Cross names a "
-                "column that these inputs add, which come after those of X: use 'quantile', or "
-                "give a side some of them",
+                f"{inputs.kind!r} before a Cross changes nothing, because no side names a column "
+                "that it adds, which come after those of X: use 'quantile', or give a side some of "
+                "them",
             )
 
     def rows_of(self, systems: Sequence[RankingData], settings: Pairs) -> CrossRows:

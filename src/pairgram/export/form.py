@@ -31,6 +31,7 @@ from pairgram.features.formulas import (
     sum_of,
 )
 from pairgram.features.kernels import KernelValues
+from pairgram.features.row_values import Chain
 from pairgram.features.transformers import columns_before
 
 if TYPE_CHECKING:
@@ -387,13 +388,14 @@ def _of_ranker(
     columns: list[AnyColumn],
     steps: list[tuple[str, Any]],
 ) -> Form:
-    inputs, missing = getattr(ranker, "inputs_", None), getattr(ranker, "fill_values_", None)
+    row = Chain.of(ranker.feature_map_)
+    inputs, missing = row.inputs, None if row.fill is None else row.fill.fill_
     if missing is not None and steps:  # it fills what the steps made, and not the caller's columns
         columns = [one.filled(fill) for one, fill in zip(columns, missing.tolist(), strict=True)]
         missing = None
     if inputs is not None:
         columns = inputs.formulas(columns)
-    score = partial(_score, ranker.feature_map_, np.asarray(ranker.coef_, np.float64))
+    score = partial(_score, row.then, np.asarray(ranker.coef_, np.float64))
     fills = None if missing is None else np.asarray(missing)
     form = Form(names, tuple(columns), score, fills)
     prior = getattr(ranker, "prior_", None)

@@ -188,7 +188,7 @@ def _warn_missing(form: Form, engine: str, expression: str = "") -> None:
     if not found:
         return
     listed = ", ".join(f"{name!r}: {value!r}" for name, value in [*found.items()][:20])
-    more = ", and so on: see fill_values_ of the model" if len(found) > 20 else ""
+    more = ", and so on: see fill_ of the model's Fill" if len(found) > 20 else ""
     warnings.warn(
         f"{engine} counts a missing value as 0, and the model was fitted with other values in the "
         f"place of missing ones for {len(found)} features: give these features these default "
@@ -459,13 +459,13 @@ def _require_linear(what: str, has_store: bool, form: Form) -> None:
     if "ramp" in kinds:
         raise ValueError(
             f"{what} takes linear models, and the quantile or clipped inputs of this one are "
-            "linear only between knots: fit with inputs='standard', or take another engine. "
+            "linear only between knots: fit with feature_map='standard', or take another engine. "
             f"{ELASTIC}"
         )
     if form.beside:
         raise ValueError(
             f"{what} takes linear models, and this has {form.beside}: take a model of columns, "
-            "such as RankRLSCV(inputs='standard'), or an engine that reads ONNX (to_onnx). "
+            "such as RankRLSCV(feature_map='standard'), or an engine that reads ONNX (to_onnx). "
             f"{ELASTIC}"
         )
     is_open = {atom.source for atom in form.tree.atoms} <= form.tree.open

@@ -14,6 +14,7 @@ TYPES = {
     "features.nystroem": ("Nystroem",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),
+    "features.row_values": ("Fill", "MaxAbs", "MinMax", "Quantile", "Standard"),
     "metrics.evaluation": ("RankingScorer",),
     "metrics.metric": ("Metric",),
     "model_selection.splits": ("QueryKFold",),

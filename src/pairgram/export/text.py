@@ -274,7 +274,7 @@ def to_sql(
 
     Notes
     -----
-    NULL and NaN count as the model's `fill_values_`. Without `fill_values_`, a row with one of them
+    NULL and NaN count as the values of the model's `Fill`. Without it, a row with one of them
     in a column of the model has the score NULL. Where the steps of a pipeline fill missing values,
     or tell where they are, so does the expression. In a column of categories, a missing value is in
     no category, unless a category stands for missing values. scikit-learn distinguishes None from

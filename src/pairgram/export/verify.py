@@ -32,6 +32,7 @@ from pairgram.export.form import (
     in_vespa,
 )
 from pairgram.features.formulas import Atom, _same, is_missing
+from pairgram.features.row_values import Chain
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -213,7 +214,7 @@ def _of_table(model: Any, given: Any) -> tuple[Any, Any, Any, Any]:
     takes_frames = not hasattr(scorer, "coef_")  # a pipeline, or a search
     if not takes_frames:
         model = scorer
-    if getattr(model, "fill_values_", None) is not None:  # which the engine may not know
+    if Chain.of(getattr(model, "feature_map_", None)).fill is not None:  # an engine may not know
         table = table.filling(np.full(table.n_features, np.nan))
     rows = table.rows()
     if not takes_frames:

@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from pairgram._support.arrays import block_rows, blocks, real_array
+from pairgram._support.arrays import block_rows, blocks
 from pairgram._support.checks import (
     AnyArray,
     ArgumentError,
     Vector,
-    not_finite,
     require_finite,
-    verbatim,
 )
-from pairgram._support.parameters import Missing
 from pairgram._support.row_warnings import warn_of_empty_columns
 
 # Columns whose medians are found are copied so many at a time: they share cache lines.
@@ -29,9 +26,7 @@ ROWS_AT_ONCE = 256
 
 def refuse_sparse() -> None:
     """Raise the ValueError for sparse rows, in which what is missing would have two meanings."""
-    raise ArgumentError(
-        "missing", "must be None for sparse rows, whose entries that are absent are 0"
-    )
+    raise ArgumentError("X", "must be dense to fill gaps: the entries that sparse rows lack are 0")
 
 
 def filled(X: Any, fill: Vector | None) -> Any:
@@ -132,7 +127,7 @@ def _require_finite(fill: Vector, X: AnyArray) -> None:
         )
 
 
-def without_unknown(fill: Vector, missing: Missing, names: Sequence[Hashable] | None) -> Vector:
+def without_unknown(fill: Vector, missing: str, names: Sequence[Hashable] | None) -> Vector:
     """Return fill values with 0 in the place of NaN, for columns without a value; warn of these."""
     empty = np.flatnonzero(np.isnan(fill)).tolist()
     if not empty:
@@ -142,7 +137,7 @@ def without_unknown(fill: Vector, missing: Missing, names: Sequence[Hashable] | 
 
 
 def fill_values(
-    missing: Missing,
+    value: str | AnyArray,
     X: AnyArray,
     weights: Vector | None,
     names: Any = None,
@@ -151,7 +146,7 @@ def fill_values(
 
     Parameters
     ----------
-    missing : {"zero", "mean", "median"}
+    value : {"mean", "median"} or ndarray of shape () or (n_features,)
     X : C-contiguous ndarray of shape (n_rows, n_features), float64 or float32
     weights : ndarray of shape (n_rows,), float64, or None
         How often a row counts. A row of weight 0 does not.
@@ -163,31 +158,15 @@ def fill_values(
     ValueError
         If a mean or a median is not finite.
     """
-    if missing == "zero":
-        return np.zeros(X.shape[1])
-    if missing == "mean":
+    if not isinstance(value, str):
+        if value.ndim and len(value) != X.shape[1]:
+            text = f"must be one for each of the {X.shape[1]} columns, got {len(value)}"
+            raise ArgumentError("value", text)
+        return np.array(np.broadcast_to(value, X.shape[1]))
+    if value == "mean":
         weight, fill = known_means(X, weights)
         fill = np.where(weight > 0, fill, np.nan)
     else:
         fill = known_medians(X, weights)
         _require_finite(fill, X)
-    return without_unknown(fill, missing, names)
-
-
-def fixed_fill(missing: Any) -> Vector | None:
-    """Return the values of `missing` of statistics, of shape () for "zero"."""
-    if missing is None:
-        return None
-    if isinstance(missing, str) and missing == "zero":
-        return np.zeros(())
-    if isinstance(missing, str) or np.ndim(missing) != 1:
-        raise ArgumentError(
-            "missing",
-            "must be None, 'zero' or one value for each column, such as fill_values_ of a "
-            f"model, got {verbatim(repr(missing))}: statistics that are merged must have one value "
-            "in the place of what is missing",
-        )
-    values = real_array(missing, "missing")
-    if (column := not_finite(values)) is not None:
-        raise ArgumentError("missing", f"must be finite, got {values[column]} for column {column}")
-    return values.copy()
+    return without_unknown(fill, value, names)

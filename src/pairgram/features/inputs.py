@@ -23,7 +23,6 @@ from pairgram._support.checks import (
     require_finite,
 )
 from pairgram._support.machine import thread_count
-from pairgram._support.parameters import check
 from pairgram.features.base import (
     FeatureMap,
     LinearNodes,
@@ -319,17 +318,12 @@ SMALLEST_RANGE = 10 * float(np.finfo(np.float64).eps)
 NEAREST = 1e-6
 
 
-def check_inputs(kind: object) -> str | None:
-    """Return the kind of inputs, or None. It is a ValueError if the word is unknown."""
-    return check("inputs", kind)
-
-
 def require_zeros(kind: str, X: Matrix) -> None:
     """Raise a ValueError if inputs of this kind would not keep the zeros of CSR rows."""
     if scipy.sparse.issparse(X) and kind != "maxabs":
         raise ValueError(
-            f"inputs={kind!r} would make the zeros of a sparse matrix other numbers: use "
-            "inputs='maxabs', or give X dense, as by X.toarray()"
+            f"feature_map={kind!r} would make the zeros of a sparse matrix other numbers: use "
+            "'maxabs', or give X dense, as by X.toarray()"
         )
 
 

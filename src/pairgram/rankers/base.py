@@ -27,9 +27,9 @@ from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant, refuse_score_without_ids
 from pairgram.features.base import describe_map
-from pairgram.features.inputs import FittedInputs
 from pairgram.features.kernels import is_precomputed
 from pairgram.features.pipelines import PipelineScorer, knows_text
+from pairgram.features.row_values import Chain
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate
@@ -53,11 +53,11 @@ from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
-    from pairgram._support.parameters import Missing, Scope
+    from pairgram._support.parameters import Scope
     from pairgram._support.types import Matrix, RowsLike
     from pairgram.rankers.validation import Validation
 
-# What searches choose, besides the inputs.
+# What searches choose, besides the feature map.
 CHOSEN = ("alpha", "C", "pairs", "scale", "weight_range")
 # Attributes of a fit that its check of the rows sets.
 OF_COLUMNS = ("n_features_in_", "feature_names_in_")
@@ -93,25 +93,19 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
 
     coef_: Vector
     feature_map_: Any
-    inputs_: FittedInputs | None = None
-    fill_values_: Vector | None = None
     uses_qid_: bool
     prior_: Any = None
     feature_map: Any
-    inputs: Any = None
-    missing: Missing | None = None
     _column_sums: ColumnSums | None = None  # see `column_weights`
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kinds = _listed(self.inputs)
-        precomputed = any(
-            is_precomputed(getattr(one, "kernel", None)) for one in _listed(self.feature_map)
-        )
-        others = [kind for kind in kinds if kind not in (None, "maxabs")]
-        fills = self.missing is not None
+        ways = [Chain.of(one) for one in _listed(self.feature_map)]
+        precomputed = any(is_precomputed(getattr(way.then, "kernel", None)) for way in ways)
+        scales = any(way.kind not in (None, "maxabs") for way in ways)
+        fills = any(way.fill is not None for way in ways)
         tags.input_tags.allow_nan = fills
-        tags.input_tags.sparse = not (precomputed or others or fills)
+        tags.input_tags.sparse = not (precomputed or scales or fills)
         tags.input_tags.pairwise = precomputed
         tags.target_tags.required = True
         return tags
@@ -140,9 +134,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             C-contiguous arrays of float64 or float32 are not copied. A table has labels, query ids
             and weights of rows itself, so all other arguments must be left out. A first pass reads
-            these columns alone. Its features are read once, and once more for each of: scales of
-            `inputs`, what is drawn from rows (quantiles, landmarks, the width of a kernel), and
-            ``missing="mean"``; ``missing="median"`` reads them twice. Kernels other than "linear"
+            these columns alone. Its features are read once, and once more for each of: scales, what
+            is drawn from rows (quantiles, landmarks, the width of a kernel), and ``Fill("mean")``;
+            ``Fill("median")`` reads them twice. Kernels other than "linear"
             and the dual form take no table. The notes of `RankSVM` say how often its solver reads
             the features.
         y : array-like of shape (n_rows,), Clicks, or Preferences
@@ -213,6 +207,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                 rows, validation = known
                 fitted = spec.fit_arrays(rows, validation)
         fitted |= rows.told
+        if rows.fill is not None:
+            chain = Chain.of(fitted["feature_map_"])
+            fitted["feature_map_"] = chain._replace(fill=rows.fill).value
         if type(self).fit.__module__.startswith("pairgram."):  # else a subclass has set some first
             for name in tuple(vars(self)):
                 if name[-1] == "_" and name not in OF_COLUMNS:
@@ -265,9 +262,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Return the scores by which rows are ranked, highest first.
 
         The scores are ``X @ coef_``, or ``feature_map_.transform(X) @ coef_`` if there is a feature
-        map. With `inputs`, ``inputs_.transform(X)`` takes the place of X. The scores of `prior_`
-        are added. The offsets of `fit` are not: add those of these rows,
-        ``model.predict(X) + offset``.
+        map. The scores of `prior_` are added. The offsets of `fit` are not: add those of these
+        rows, ``model.predict(X) + offset``.
 
         Parameters
         ----------
@@ -306,7 +302,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             scores = scores_of(self, rows)
         if self.prior_ is None:
             return scores
-        filled = self.fill_values_ is not None
+        filled = Chain.of(self.feature_map_).fill is not None
         prior, own = (without_names(self.prior_), rows) if filled else (self.prior_, X)
         total = scores.astype(np.float64) + prior.predict(own)
         return np.asarray(total, dtype=scores.dtype)
@@ -323,7 +319,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         try:
             return rows_to_score(self, X)
         except ValueError as error:
-            kernel = getattr(getattr(self, "feature_map_", None), "kernel", None)
+            kernel = getattr(Chain.of(getattr(self, "feature_map_", None)).then, "kernel", None)
             if is_precomputed(kernel) and "is expecting" in str(error):
                 raise ValueError(
                     f"{str(error).rstrip('.')}: with kernel='precomputed', the kernels of "
@@ -387,8 +383,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     def column_names_(self) -> AnyArray:
         """The names of the columns in `column_weights` and `contributions`, (n_columns,).
 
-        They are those of X, or ``x0``, ``x1``, … if X had no names. With ``inputs="raw+quantile"``
-        the columns as they are come first. Their distribution functions follow, with names like
+        They are those of X, or ``x0``, ``x1``, … if X had no names. With "raw+quantile" the columns
+        as they are come first. Their distribution functions follow, with names like
         ``quantile of x0``.
         """
         check_is_fitted(self)
@@ -411,7 +407,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         dict of str to ndarray of shape (n_features,)
             ``pandas.DataFrame(model.column_weights())`` makes a frame of it. The columns are
 
-            - ``column``: the number of the column of X from 0, or that of `inputs_`;
+            - ``column``: the number of the column of X from 0, or of what scales make of it;
             - ``name``: its name in `column_names_`;
             - ``weight``: the score is the sum of weight × value, up to a constant;
             - ``spread``: the standard deviation of the column within queries;
@@ -536,22 +532,25 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         Weights of a prior are part of `coef_`. A prior whose scores are added is kept as a model
         within the model.
         """
-        map_arrays, map_settings = describe_map(self.feature_map_)
+        chain = Chain.of(self.feature_map_)
+        map_arrays, map_settings = describe_map(chain.then)
         arrays = {"coef_": self.coef_, **map_arrays}
         if (sums := self._known_sums()) is not None:
             arrays["variances"] = sums.squares / sums.weight
             arrays["covariances"] = sums.products / sums.weight
-        if self.fill_values_ is not None:
-            arrays["fill_values"] = self.fill_values_
-        if self.inputs_ is not None:
-            arrays |= self.inputs_.arrays()
+        if chain.fill is not None:
+            arrays["fill_values"] = chain.fill.fill_
+        if chain.inputs is not None:
+            arrays |= chain.inputs.arrays()
         names = ("uses_qid_", "n_features_in_", "form_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
             settings["feature_names_in_"] = [str(name) for name in self.feature_names_in_]
         parameters = self._parameters_to_save()
         parameters |= {"feature_map": map_settings, "fitted": settings}
-        parameters["inputs"] = None if self.inputs_ is None else self.inputs_.kind
+        parameters["inputs"] = chain.kind
+        value = None if chain.fill is None else chain.fill.value
+        parameters["missing"] = value if isinstance(value, str) else None
         parameters.pop("prior", None)
         constraint = parameters.pop("constraint", None)
         if constraint is not None:

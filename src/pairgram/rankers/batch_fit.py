@@ -30,7 +30,7 @@ from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries
 from pairgram.features.base import checked, linear_nodes, mapped, same_map
-from pairgram.features.inputs import after_inputs
+from pairgram.features.row_values import Chain
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.load import describe_part, restore_part
@@ -443,7 +443,7 @@ def _record(model: Any) -> Any:
 
 def _map_of(model: Any) -> Any:
     """Return what makes the features of a model from rows: its inputs and its map."""
-    return after_inputs(getattr(model, "inputs_", None), getattr(model, "feature_map_", None))
+    return Chain.of(getattr(model, "feature_map_", None)).after_fill
 
 
 def _shape_of(model: Any) -> tuple[int, ...]:
@@ -463,8 +463,7 @@ def collected(
     width = _shape_of(like) if coefs is None else coefs.shape[1:]
     same = len(width) == 1 and all(
         isinstance(model, LinearRanker)
-        and model.fill_values_ is None
-        and getattr(model, "inputs_", None) is None
+        and Chain.of(model.feature_map_)[:2] == (None, None)
         and _shape_of(model) == width
         and same_map(_map_of(model), _map_of(like))
         for model in alone.values()
@@ -546,8 +545,7 @@ def as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
 
 def is_product(model: BaseEstimator) -> bool:
     """Tell whether every score is the product of the row and the coefficients."""
-    own = getattr(model, "_is_linear", False) and model.fill_values_ is None
-    return bool(own) and _map_of(model) is None
+    return bool(getattr(model, "_is_linear", False)) and model.feature_map_ is None
 
 
 def check_fallback(fallback: BaseEstimator | float | None, names: NDArray[Any] | None) -> None:

@@ -343,7 +343,6 @@ class DataSets:
         told = {
             "n_features_in_": X.shape[1],
             "uses_qid_": self.told.get("qid") is not None,
-            "fill_values_": None,
         }
         return told if self.names is None else told | {"feature_names_in_": self.names}
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.parameters import Form, InputsName, Missing, check_C
+from pairgram._support.parameters import Form, check_C
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.random_nodes import Activations, RandomNodes
+from pairgram.features.row_values import Chain
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 CS = 2.0 ** np.arange(-30, 21, 2)
 
 
-def _map_of(model: BaseEstimator, given: Transformer | None) -> Transformer:
-    """Return the map that a machine is given, or else the nodes of its parameters."""
+def _way_of(model: BaseEstimator, value: Any) -> Chain:
+    """Return what a row is to a machine: after a scale come the nodes, unless a map is given."""
     nodes = RandomNodes(model.n_nodes, model.activation, random_state=model.random_state)
-    return nodes if given is None else given
+    way = Chain.of(value)
+    return way._replace(then=nodes) if way.then is None else way
 
 
 def _pairwise(value: PairsLike) -> Pairs:
@@ -39,15 +41,15 @@ def _pairwise(value: PairsLike) -> Pairs:
 
 
 def _machine(model: BaseEstimator, settings: Pairs) -> RidgeSpec:
-    return ridge_spec(model, settings, 1 / check_C("C", model.C), _map_of(model, model.feature_map))
+    return ridge_spec(model, settings, 1 / check_C("C", model.C), _way_of(model, model.feature_map))
 
 
 def _search(model: BaseEstimator, settings: Sequence[Pairs], told: tuple[str, ...]) -> RidgeSpec:
     given = CS if model.Cs is None else check_alphas(model.Cs, "Cs")
     Cs = np.array([check_C("Cs", C) for C in given.tolist()])
-    maps = [_map_of(model, one) for one in as_list(model.feature_map, "feature_map")]
+    ways = [_way_of(model, one) for one in as_list(model.feature_map, "feature_map")]
     told += ("feature_map",) * isinstance(model.feature_map, (list, tuple))
-    return search_spec(model, settings, 1 / Cs, maps, told, Cs=Cs)
+    return search_spec(model, settings, 1 / Cs, ways, told, Cs=Cs)
 
 
 @dataclass(eq=False, repr=False)
@@ -63,8 +65,6 @@ class _Machine(LinearRanker):
     form: Form = "auto"
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
-    inputs: InputsName | None = None
-    missing: Missing | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -82,8 +82,6 @@ class _MachineSearch(LinearSearch):
     form: Form = "auto"
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
-    inputs: InputsName | Sequence[InputsName | None] | None = None
-    missing: Missing | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -98,10 +96,11 @@ class PointwiseELM(_Machine):
         Number of nodes. It has no effect with a `feature_map`.
     activation : str, callable, or sequence of these, default="linear"
         Activation of the nodes; see `RandomNodes`. Any number of linear nodes costs only as much as
-        the inputs.
-    feature_map : transformer, Kernel or None, default=None
-        What takes the place of these nodes: ``RandomNodes(...)`` with other settings, or a
-        `Kernel`. With ``Kernel("linear")`` the model is linear in the inputs.
+        the columns.
+    feature_map : str, transformer, Kernel or None, default=None
+        What comes before these nodes: a scale, such as "standard", or `Fill`. Or what takes their
+        place: ``RandomNodes(...)`` with other settings, or a `Kernel`. A Pipeline has both. With
+        ``Kernel("linear")`` the model is linear in the columns.
     form : {"auto", "primal", "dual"}, default="auto"
         "primal" solves a system with one unknown per node or input, "dual" one with one unknown per
         row. Both give the same scores. "auto" takes the smaller system. Kernels other than "linear"
@@ -111,24 +110,17 @@ class PointwiseELM(_Machine):
     prior : array-like of shape (n_coefficients,), fitted model or None, default=None
         What the fit starts from; see `RankRLS`. Weights belong to the nodes, so they need an int as
         `random_state`.
-    inputs : str or None, default=None
-        As in `RankRLS`; they act before the nodes or the kernel.
-    missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_coefficients,), float64
-        The output weights β of the nodes, the weights of the inputs (``Kernel("linear")``), or the
+        The output weights β of the nodes, the weights of the columns (``Kernel("linear")``), or the
         dual coefficients of the support rows.
-    inputs_ : object or None
-        As in `RankRLS`.
-    feature_map_ : RandomNodes, Kernel, or None
-        The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``,
-        with ``inputs_.transform(X)`` in place of X if there are `inputs`.
+    feature_map_ : RandomNodes, Kernel, Pipeline that ends in them, or None
+        The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``.
     form_ : {"primal", "dual"}
         The form that was solved.
-    fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_ :
+    n_features_in_, feature_names_in_, uses_qid_, prior_ :
         As in `RankRLS`.
 
     See Also
@@ -174,12 +166,12 @@ class PairwiseELM(_Machine):
         Weight of the errors relative to ``‖β‖²``.
     pairs : Pairs, str or callable, default="with_ties"
         What is compared, as in `RankRLS`, but not None. The paper takes those with ties.
-    n_nodes, activation, feature_map, form, random_state, prior, inputs, missing :
+    n_nodes, activation, feature_map, form, random_state, prior :
         As in `PointwiseELM`.
 
     Attributes
     ----------
-    coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, \
 uses_qid_, prior_ :
         As in `PointwiseELM`.
 
@@ -228,8 +220,7 @@ class PointwiseELMCV(_MachineSearch):
         As in `RankRLSCV`. By default every query is held out in turn, or every row of a single
         query, and the scores are exact.
     feature_map : as in `PointwiseELM`, or a list of such to choose from, default=None
-    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-    n_nodes, activation, form, random_state, prior, missing :
+    n_nodes, activation, form, random_state, prior :
         As in `PointwiseELM`.
 
     Attributes
@@ -249,12 +240,12 @@ class PointwiseELMCV(_MachineSearch):
         Coefficients along `Cs_`.
     cv_results_ : dict
         A row for every combination, in the columns that `RankRLSCV` names, with ``param_C`` in
-        place of alpha, and with ``param_inputs`` if `inputs` is not None.
+        place of alpha.
     scoring_ : Metric
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    coef_, inputs_, feature_map_, form_, fill_values_, n_features_in_, feature_names_in_, \
+    coef_, feature_map_, form_, n_features_in_, feature_names_in_, \
 uses_qid_, prior_ :
         As in `PointwiseELM`.
 
@@ -289,8 +280,7 @@ class PairwiseELMCV(_MachineSearch):
     Cs, cv, scoring :
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
-    gamma, inputs : as in `PointwiseELMCV`
-    n_nodes, activation, form, random_state, prior, missing :
+    n_nodes, activation, form, random_state, prior :
         As in `PointwiseELM`.
 
     Attributes
@@ -298,7 +288,7 @@ class PairwiseELMCV(_MachineSearch):
     pairs_ : Pairs, str or callable
         The chosen pairs. `cv_results_` has the additional column ``param_pairs``.
     C_, best_score_, best_index_, Cs_, scores_, coef_path_, cv_results_, scoring_, coef_, \
-held_out_, per_query_, inputs_, feature_map_, form_, fill_values_, n_features_in_, \
+held_out_, per_query_, feature_map_, form_, n_features_in_, \
 feature_names_in_, uses_qid_, prior_ :
         As in `PointwiseELMCV`.
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Rows, Vector, require_finite
-from pairgram._support.parameters import InputsName, Missing, check_parameters
+from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, verbatim
+from pairgram._support.parameters import check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import generator
-from pairgram.features.inputs import after_inputs, parts_of, whole_parts
+from pairgram.features.inputs import after_inputs, parts_of
 from pairgram.features.random_nodes import (
     NEED_POSITIVE,
     Activation,
@@ -26,6 +26,7 @@ from pairgram.features.random_nodes import (
     draw_nodes,
     join_nodes,
 )
+from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
@@ -63,7 +64,7 @@ class DrawnSpec(LeastSquares):
     Attributes
     ----------
     rows : Preparation
-        The inputs to choose from.
+        What to choose from that comes before the nodes.
     n_nodes, activation, n_estimators, random_state :
         As in `ELMRank`.
     ranges : tuple of (range of the weights, range of the biases)
@@ -85,7 +86,7 @@ class DrawnSpec(LeastSquares):
     def of(
         cls,
         model: BaseEstimator,
-        kinds: list[Any],
+        ways: list[Chain],
         ranges: list[Range],
         alphas: Vector,
         Cs: Vector,
@@ -99,7 +100,7 @@ class DrawnSpec(LeastSquares):
         if pairs.kind is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
         return cls(
-            Preparation(tuple(kinds), no_table=needs_rows(model), missing=model.missing),
+            Preparation(tuple(ways), no_table=needs_rows(model)),
             (pairs,),
             model.n_nodes,
             model.activation,
@@ -120,7 +121,7 @@ class DrawnSpec(LeastSquares):
         """
         require_finite(data.X, "X")
         data = data.with_weights_in_range()
-        if len(self.rows.kinds) == 1:  # others try what helps
+        if self.rows.is_one:  # others try what helps
             warn_of_inputs(self, data, parts_of(data.feature_map)[0])
         with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             if self.search is None:
@@ -131,7 +132,7 @@ class DrawnSpec(LeastSquares):
 
     def _warn_of_time(self, data: RankingData, n_systems: int) -> None:
         """Warn if the draws are expected to take long."""
-        n_draws = self.n_estimators * len(self.ranges) * len(self.rows.kinds)
+        n_draws = self.n_estimators * len(self.ranges) * len(self.rows.ways)
         n_settings = len(self.alphas) * len(self.Cs)
         seconds = drawn_seconds(len(data.y), self.n_nodes, n_draws, n_systems, n_settings)
         what = "" if self.search is None else ", ranges or folds"
@@ -172,8 +173,7 @@ class DrawnSpec(LeastSquares):
         coefs = [found[0] for found in self._along(data, nodes, grid)]
         return {
             "coef_": np.concatenate(coefs) / len(nodes),
-            "inputs_": whole_parts(data)[0],
-            "feature_map_": join_nodes(nodes),
+            "feature_map_": chain_of(data)._replace(then=join_nodes(nodes)).value,
         }
 
     def _along(self, data: RankingData, nodes: list[RandomNodes], grid: Grid) -> Iterator[Vector]:
@@ -183,7 +183,7 @@ class DrawnSpec(LeastSquares):
             yield one.coefs(grid.of(one.statistics(self.settings[0])))
 
     def _with_nodes(self, data: RankingData, nodes: RandomNodes) -> Coordinates:
-        """Return the data with nodes after their inputs, in the form of the smaller system."""
+        """Return the data with nodes after a scale, in the form of the smaller system."""
         inputs, _ = parts_of(data.feature_map)
         mapped = replace(data, feature_map=after_inputs(inputs, nodes))
         work = Work(len(self.alphas) * len(self.Cs), path=True)
@@ -240,7 +240,7 @@ class DrawnSpec(LeastSquares):
     ) -> dict[str, Any]:
         """Return the attributes that describe the choice, with grids in the caller's order."""
         assert self.search is not None
-        kinds, alphas, Cs = self.rows.kinds, self.alphas, self.Cs
+        ways, alphas, Cs = self.rows.ways, self.alphas, self.Cs
         ranges = [weight_range for weight_range, _ in self.ranges]
         best, ranks = choice
         of_alpha = np.argsort(np.argsort(-alphas, kind="stable"))
@@ -250,12 +250,13 @@ class DrawnSpec(LeastSquares):
         at = int(np.flatnonzero(order == best)[0])
         r, i, j = map(int, np.unravel_index(at, shape))
         columns = {
-            "weight_range": np.repeat(column_of(ranges * len(kinds)), len(alphas) * len(Cs)),
+            "weight_range": np.repeat(column_of(ranges * len(ways)), len(alphas) * len(Cs)),
             "alpha": np.tile(np.repeat(alphas, len(Cs)), shape[0]),
             "C": np.tile(Cs, shape[0] * len(alphas)),
         }
-        if "inputs" in self.search.told:
-            columns["inputs"] = np.repeat(column_of(kinds), judged.means.size // len(kinds))
+        if "feature_map" in self.search.told:
+            maps = column_of([way.short for way in ways])
+            columns["feature_map"] = np.repeat(maps, judged.means.size // len(ways))
         table = judged.take(order)
         return {
             "alpha_": float(alphas[i]),
@@ -296,19 +297,15 @@ class ELMRank(LinearRanker):
         Number of independent draws of the nodes, whose scores are averaged. The paper has 50.
     random_state : int, RandomState, Generator or None, default=None
         Source of the seeds. Every draw has its own seed.
-    inputs : str or None, default=None
-        As in `RankRLS`; they act before the nodes.
-    missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`.
+    feature_map : str, scale, Fill, Pipeline of these, or None, default=None
+        What comes before the nodes, such as "standard"; see `RankRLS`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_estimators * n_nodes,), float64
         Output weights of the nodes, divided by `n_estimators`, so that
         ``feature_map_.transform(X) @ coef_`` is the mean score of all draws.
-    inputs_ : object or None
-        As in `RankRLS`.
-    feature_map_ : RandomNodes
+    feature_map_ : RandomNodes, or Pipeline that ends in them
         The nodes of all draws.
     n_features_in_, feature_names_in_, uses_qid_ :
         As in `RankRLS`.
@@ -324,7 +321,8 @@ class ELMRank(LinearRanker):
     C → ∞ this minimises ``(1/N) Σ_ij W_ij ((y_i − y_j) − (f_i − f_j))² + alpha ‖β‖²``. (In eq. 5 of
     the paper, ``λ I_m`` must be ``λ I_n``.) A is positive definite and has the eigenvectors of
     HᵀLH, so β is the solution of a damped ridge. A draw costs n · n_nodes² + n_nodes³ flops. If
-    there are many rows, H is not stored. Scale the inputs to similar size, such as [0, 1].
+    there are many rows, H is not stored. Scale the columns to similar size, as by
+    ``feature_map="minmax"``.
 
     There is no prior, and `fit` takes no table of `scan`.
 
@@ -341,7 +339,6 @@ class ELMRank(LinearRanker):
     (200,)
     """
 
-    feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
     _scope = "global"
 
@@ -355,14 +352,13 @@ class ELMRank(LinearRanker):
     bias_range: Range | None = None
     n_estimators: int = 1
     random_state: RandomState = None
-    inputs: InputsName | None = None
-    missing: Missing | None = None
+    feature_map: Any = None
 
     def _spec(self) -> DrawnSpec:
         check_parameters(self, "alpha", "C")
         ranges = [check_range("weight_range", self.weight_range)]
         alphas, Cs = np.array([float(self.alpha)]), np.array([float(self.C)])
-        return DrawnSpec.of(self, [self.inputs], ranges, alphas, Cs)
+        return DrawnSpec.of(self, [_before(self.feature_map)], ranges, alphas, Cs)
 
 
 @dataclass(eq=False, repr=False)
@@ -386,8 +382,8 @@ class ELMRankCV(LinearSearch):
     weight_range : (float, float) or list of such, default=(-1, 1)
         Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
         seeds.
-    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-    pairs, n_nodes, activation, bias_range, n_estimators, random_state, missing :
+    feature_map : a value as in `ELMRank`, or a list of values to choose from, default=None
+    pairs, n_nodes, activation, bias_range, n_estimators, random_state :
         As in `ELMRank`.
 
     Attributes
@@ -409,9 +405,9 @@ class ELMRankCV(LinearSearch):
         Mean held-out scores with the chosen range.
     cv_results_ : dict
         A row for every combination, in the columns that `RankRLSCV` names, with
-        ``param_weight_range``, ``param_alpha``, ``param_C``, and ``param_inputs`` if `inputs` is
-        not None.
-    coef_, inputs_, feature_map_, n_features_in_, feature_names_in_, uses_qid_ :
+        ``param_weight_range``, ``param_alpha``, ``param_C``, and ``param_feature_map`` if
+        `feature_map` is a list.
+    coef_, feature_map_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `ELMRank`.
     scoring_, held_out_, per_query_ :
         As in `RankRLSCV`.
@@ -421,8 +417,8 @@ class ELMRankCV(LinearSearch):
     The whole grid comes from one eigendecomposition per fold, draw and range. If there are many
     rows, the statistics of a fold's test rows are subtracted from those of all rows. This needs
     pairs with ties, or folds of whole queries, because it is exact only for these. If several
-    settings are equally good, the first inputs win, then the first range, the largest alpha and the
-    smallest C.
+    settings are equally good, the first `feature_map` wins, then the first range, the largest alpha
+    and the smallest C.
 
     One setting is chosen for all draws, by their mean score. The trials of the paper choose a
     setting for every draw. To do the same, average the scores of several models with one draw
@@ -446,7 +442,6 @@ class ELMRankCV(LinearSearch):
     (7, 25)
     """
 
-    feature_map = None  # `fit` draws the nodes
     _file_kind = "ELMRank"
     _scope = "global"
 
@@ -462,16 +457,27 @@ class ELMRankCV(LinearSearch):
     bias_range: Range | None = None
     n_estimators: int = 1
     random_state: RandomState = None
-    inputs: InputsName | Sequence[InputsName | None] | None = None
-    missing: Missing | None = None
+    feature_map: Any | Sequence[Any] = None
 
     def _spec(self) -> DrawnSpec:
-        kinds = as_list(self.inputs, "inputs")
-        told = ("inputs",) if self.inputs is not None else ()
+        ways = [_before(one) for one in as_list(self.feature_map, "feature_map")]
+        told = ("feature_map",) * isinstance(self.feature_map, (list, tuple))
         search = Search(self.cv, self.scoring, told)
         alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas, zero=True)
         Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")
-        return DrawnSpec.of(self, kinds, _ranges_of(self.weight_range), alphas, Cs, search)
+        return DrawnSpec.of(self, ways, _ranges_of(self.weight_range), alphas, Cs, search)
+
+
+def _before(value: Any) -> Chain:
+    """Return what comes before the nodes."""
+    way = Chain.of(value)
+    if way.then is not None:
+        raise ArgumentError(
+            "feature_map",
+            "must be a scale, such as 'standard', a Fill, or both: the nodes come after it, got "
+            f"{verbatim(repr(value))}",
+        )
+    return way
 
 
 def _ranges_of(value: object) -> list[Range]:

@@ -22,6 +22,7 @@ from pairgram._support.files import shown
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import restore_map
 from pairgram.features.inputs import restore_inputs
+from pairgram.features.row_values import Chain, Fill
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
 from pairgram.rankers.base import LinearRanker
@@ -263,28 +264,40 @@ def restore_model(
         prior = restore_model(of_prior["kind"], arrays_of_prior(arrays), of_prior["settings"])
         settings["prior"] = FrozenEstimator(prior)
     fitted = settings.pop("fitted")
-    feature_map = restore_map(arrays, settings.pop("feature_map"))
-    inputs = settings["inputs"]
+    names = fitted.pop("feature_names_in_", None)
+    chain = _restored(arrays, settings, names)
     if "pairs" in settings:
         settings["pairs"] = Pairs(**settings["pairs"]).short
     for name, named in settings.pop("constraint", {}).items():
         settings["constraint"] = room_with("constraint", name)(**named)
     estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names():
-        settings["feature_map"] = feature_map
+        settings["feature_map"] = chain.short
     model = estimator(**settings)
-    model.coef_, model.feature_map_ = arrays["coef_"], feature_map
+    model.coef_, model.feature_map_ = arrays["coef_"], chain.value
     if "variances" in arrays:
         sums = arrays["variances"], arrays["covariances"], 1.0
         model._column_sums = ColumnSums(*sums, model.coef_.copy())
     if "loss" in settings:
         model._loss = settings["loss"]  # that of the fit
-    model.prior_, model.fill_values_ = prior, arrays.get("fill_values")
-    names = fitted.pop("feature_names_in_", None)
+    model.prior_ = prior
     if names is not None:
-        names = model.feature_names_in_ = np.array(names, dtype=object)
-    if inputs is not None:
-        model.inputs_ = replace(restore_inputs(inputs, arrays), feature_names_in_=names)
+        model.feature_names_in_ = np.array(names, dtype=object)
     for name, value in fitted.items():
         setattr(model, name, value)
     return model
+
+
+def _restored(
+    arrays: dict[str, NDArray[Any]], settings: dict[str, Any], names: list[Any] | None
+) -> Chain:
+    """Return what a row is to the model of a file, whose settings are taken out."""
+    then = restore_map(arrays, settings.pop("feature_map"))
+    kind, value = settings.pop("inputs"), settings.pop("missing")
+    chain = Chain(then=then)
+    if kind is not None:
+        inputs = replace(restore_inputs(kind, arrays), feature_names_in_=names)
+        chain = chain.scaled(inputs)
+    if (fill := arrays.get("fill_values")) is not None:
+        chain = chain._replace(fill=Fill(fill if value is None else value)._of(fill, names))
+    return chain

@@ -17,6 +17,7 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import Vector
 from pairgram._support.parameters import check, check_size
 from pairgram.data.pairs import no_pairs
+from pairgram.features.row_values import Chain
 from pairgram.model_selection.judge import (
     Judged,
     as_list,
@@ -178,12 +179,13 @@ def _require_pairs(total: PairSums) -> None:
 def _tell_of_sums(model: BaseEstimator, total: PairSums) -> None:
     """Give a model of statistics what a fit to rows would tell beside its weights."""
     _require_pairs(total)
-    model.feature_map, model.feature_map_ = (copy.deepcopy(total.feature_map) for _ in range(2))
+    model.feature_map, model.feature_map_ = (
+        Chain.joined(copy.deepcopy(total.feature_map), total.fill).value for _ in range(2)
+    )
     if total.feature_map is None and total.settings.kind is not None:
         model._column_sums = total.column_sums(model.coef_)
     model.n_features_in_ = getattr(total.feature_map, "n_features_in_", total.n_features)
     if total.names is not None:
         model.feature_names_in_ = np.array(total.names, dtype=object)
-    model.fill_values_ = copy.copy(total.fill)
     model.form_ = "primal"
     model.uses_qid_ = total.n_queries > 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -17,7 +16,6 @@ from sklearn.base import clone
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.machine import cached_property
-from pairgram._support.parameters import Missing, check
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_rows,
@@ -27,11 +25,10 @@ from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import warn_of_missing_queries
 from pairgram.features.base import draws_only, is_kernel, is_known, unmade
-from pairgram.features.gaps import fill_values, filled, refuse_sparse
+from pairgram.features.gaps import filled
 from pairgram.features.inputs import (
     FittedInputs,
     InputMap,
-    check_inputs,
     fit_after,
     fit_inputs,
     inputs_of_moments,
@@ -39,7 +36,8 @@ from pairgram.features.inputs import (
     require_zeros,
     whole_map,
 )
-from pairgram.features.kernels import is_precomputed, takes_rows_as_given
+from pairgram.features.kernels import is_precomputed
+from pairgram.features.row_values import Chain, Fill
 from pairgram.model_selection.judge import (
     BaseJudge,
     Criterion,
@@ -73,10 +71,9 @@ class Preparation:
 
     Attributes
     ----------
-    kinds : tuple of str or None
-        The kinds of inputs to choose from.
-    feature_map : unfitted transformer or None
-        A clone of it is fitted to what the inputs make.
+    ways : tuple of Chain
+        What rows are: the values of `feature_map` to choose from, which are not fitted. All fill
+        gaps alike.
     takes_path : bool
         Whether a kernel's problem is decomposed, which takes more memory than one solution.
     prior : array-like, fitted model or None
@@ -84,36 +81,27 @@ class Preparation:
         Why the model has no columns that weights of a prior could belong to; "" if it has.
     no_table : str
         Why the model cannot be fitted to a table; "" if it can.
-    other_maps : tuple of unfitted transformer or None
-        Further maps to choose from.
-    missing : {"zero", "mean", "median"} or None
-        What takes the place of missing values, before anything else sees the rows.
     """
 
-    kinds: tuple[str | None, ...] = (None,)
-    feature_map: Any = None
+    ways: tuple[Chain, ...] = (Chain(),)
     takes_path: bool = False
     prior: Any = None
     no_columns: str = ""
     no_table: str = ""
-    other_maps: tuple[Any, ...] = ()
-    missing: Missing | None = None
 
     def __post_init__(self) -> None:
-        """Check `missing`, which is not for kernel values.
-
-        Raises
-        ------
-        ValueError
-            If it is none of the words above, or if X holds kernel values.
-        """
-        if self.missing is None:
-            return
-        check("missing", self.missing)
-        if any(is_precomputed(getattr(one, "kernel", None)) for one in self.maps):
+        """Raise a ValueError if steps do not go together, or if the ways fill gaps differently."""
+        fills = {repr(way.require().fill) for way in self.ways}
+        if len(fills) > 1:
             raise ArgumentError(
-                "missing", "must be None with {kernel='precomputed'}, whose X are kernel values"
+                "feature_map",
+                "must fill gaps alike wherever it may choose: begin all with one Fill",
             )
+
+    @property
+    def filler(self) -> Fill | None:
+        """What fills gaps before anything else sees the rows, not fitted; None if nothing does."""
+        return self.ways[0].fill
 
     def refuse(self, model: BaseEstimator, info: RowInfo) -> None:
         """Raise a ValueError if the ranker does not take what is told of rows."""
@@ -124,20 +112,16 @@ class Preparation:
             )
 
     @property
-    def maps(self) -> tuple[Any, ...]:
-        """The feature maps to choose from."""
-        return self.feature_map, *self.other_maps
-
-    @property
     def is_one(self) -> bool:
-        """Whether there is no choice of inputs or maps."""
-        return len(self.kinds) == len(self.maps) == 1
+        """Whether there is no choice of what a row is."""
+        return len(self.ways) == 1
 
     @property
     def takes_sets(self) -> bool:
         """Whether compiled code takes sets of the rows, of which the feature map reads none."""
-        plain = self.missing is None and self.kinds == (None,)
-        return plain and self.is_one and (self.feature_map is None or draws_only(self.feature_map))
+        fill, scaling, then = self.ways[0]
+        plain = self.is_one and fill is None and scaling is None
+        return plain and (then is None or draws_only(then))
 
     def of_sets(
         self, sets: DataSets, one_list: bool, holds_out: bool = False
@@ -152,7 +136,8 @@ class Preparation:
         if not has_groups or (holds_out and has_ids):
             with suppress(ValueError):  # such as where the weights of a query differ
                 given = sets.row_sets(one_list)
-        if given is None or (self.feature_map is None and self.prior is None):
+        feature_map = self.ways[0].then
+        if given is None or (feature_map is None and self.prior is None):
             return None if given is None else (given, None)
         given = in_one_block(given)
         data, prior = given.data, None
@@ -161,8 +146,8 @@ class Preparation:
         if not len(known):
             return None
         finite = data if len(known) == len(data.y) else data.take(known)
-        if self.feature_map is not None:
-            finite = self.with_map(finite)
+        if feature_map is not None:
+            finite = self.with_map(finite, feature_map)
             data = replace(data, feature_map=finite.feature_map)
         if self.prior is not None:
             prior = Prior.of(self.prior, whole_map(data), self.no_columns)
@@ -172,21 +157,16 @@ class Preparation:
             data = data.plus_offset(scores)
         return given._replace(data=data), prior
 
-    def ways(self) -> Iterator[tuple[str | None, Preparation]]:
-        """Yield every kind of inputs with the preparation for every map."""
-        for kind, feature_map in itertools.product(self.kinds, self.maps):
-            yield kind, replace(self, feature_map=feature_map)
-
     def each(self, data: RankingData) -> Iterator[RankingData]:
-        """Yield the data with every kind of inputs and map. If there is one, they have it."""
-        for kind, own in self.ways():
-            yield data if self.is_one else own.mapped(data, kind)
+        """Yield the data as each of the ways makes them. If there is one, they have it."""
+        for way in self.ways:
+            yield data if self.is_one else self.mapped(data, way)
 
-    def mapped(self, data: RankingData, kind: str | None) -> RankingData:
-        """Return the data with inputs of one kind and the map, which are fitted to them."""
-        if kind is None and self.feature_map is None:
+    def mapped(self, data: RankingData, way: Chain) -> RankingData:
+        """Return the data with inputs and the map of a way, which are fitted to them."""
+        if way.scaling is None and way.then is None:
             return data
-        return self.with_map(data, self.inputs(data, kind))
+        return self.with_map(data, way.then, self.inputs(data, way.kind))
 
     def inputs(self, data: RankingData, kind: str | None) -> FittedInputs | None:
         """Return inputs that are fitted to the rows, as often as their weights say; or None.
@@ -194,39 +174,30 @@ class Preparation:
         Raises
         ------
         ValueError
-            If `kind` is unknown; if the rows are not numbers of columns but kernel values, or are
-            a callable's own; or if every row has weight 0.
+            If every row has weight 0.
         """
         if kind is None:
             return None
-        check_inputs(kind)
-        self.refuse_inputs(kind)
         inputs = fit_inputs(str(kind), data.X, _weights_of(data))
         return replace(inputs, feature_names_in_=data.names)
 
-    def fill(self, data: RankingData) -> Vector:
-        """Return what takes the place of missing values, (n_features,), found from the rows.
+    def fill(self, data: RankingData) -> Fill | None:
+        """Return what takes the place of missing values, found from the rows, or None.
 
         Raises
         ------
         ValueError
             If the rows are sparse, if every row has weight 0, or if X holds infinity.
         """
-        assert self.missing is not None
-        if scipy.sparse.issparse(data.X):
-            refuse_sparse()
-        weights = None if self.missing == "zero" else _weights_of(data)
-        return fill_values(self.missing, data.X, weights, data.names)
+        if self.filler is None:
+            return None
+        is_number = not isinstance(self.filler.value, str)
+        weights = None if is_number else _weights_of(data)
+        return clone(self.filler)._fit_rows(data.X, weights, data.names)
 
-    def refuse_inputs(self, kind: str | None) -> None:
-        """Raise a ValueError if the kernel takes X as it is."""
-        kernel = getattr(self.feature_map, "kernel", None)
-        if takes_rows_as_given(kernel):
-            raise ValueError(
-                f"inputs must be None with kernel={kernel!r}, which takes X as it is: got {kind!r}"
-            )
-
-    def with_map(self, data: RankingData, inputs: FittedInputs | None = None) -> RankingData:
+    def with_map(
+        self, data: RankingData, feature_map: Any, inputs: FittedInputs | None = None
+    ) -> RankingData:
         """Return the data with a clone of the map that is fitted to what `inputs` make.
 
         Inputs are applied to X here, rather than where X is read, for CSR rows, whose zeros stay
@@ -237,10 +208,9 @@ class Preparation:
         MemoryError
             If a kernel's problem does not fit in memory. The rows are not copied then.
         """
-        feature_map = self.feature_map
         known, of_kernel = is_known(feature_map), is_kernel(feature_map)
         if of_kernel:
-            self._require_memory(data)
+            self._require_memory(data, feature_map)
         first = of_kernel or scipy.sparse.issparse(data.X)
         if inputs is not None and (first or not (feature_map is None or known)):
             data, inputs = prepared_as(data, replace(data, applied=inputs)), None
@@ -262,13 +232,13 @@ class Preparation:
             products.check_inputs(made, self.is_one)
         return replace(data, feature_map=fitted)
 
-    def _require_memory(self, data: RankingData) -> None:
-        X, precomputed = data.X, is_precomputed(self.feature_map.kernel)
+    def _require_memory(self, data: RankingData, feature_map: Any) -> None:
+        X, precomputed = data.X, is_precomputed(feature_map.kernel)
         size = X.data.nbytes + X.indices.nbytes if scipy.sparse.issparse(X) else X.nbytes
         require_memory(
             len(data.y),
             self.takes_path,
-            None if precomputed else self.feature_map,
+            None if precomputed else feature_map,
             X.dtype,
             feature_bytes=0.0 if precomputed else float(size),
         )
@@ -435,7 +405,7 @@ class GivenArrays:
         The rows after the checks. They have the scores of a prior that are the same for all maps.
     has_queries : bool
         Whether queries were given, by ids or by sizes.
-    fill : ndarray of shape (n_features,), or None
+    fill : Fill or None
         What takes the place of missing values, which `data` has no more.
     prior : Prior or None
         What the parameter `prior` says. It is read when rows are mapped, and the same for all maps.
@@ -459,13 +429,11 @@ class GivenArrays:
         if info.groups is not None and not (self.has_queries or model._reads_queries):
             info = info._replace(qid=info.groups)  # which nothing but the metric sees
         self.data: RankingData = model._check_rows(X, y, info)
-        self.fill: Vector | None = None
-        if preparation.missing is not None:
-            self.fill = preparation.fill(self.data)
-            whole = filled(self.data.X, self.fill)
-            self.data = replace(self.data, X=whole)
+        self.fill = preparation.fill(self.data)
+        if self.fill is not None:
+            self.data = replace(self.data, X=filled(self.data.X, self.fill.fill_))
         self._is_scored = not preparation.is_one or (
-            preparation.no_columns != "" and not is_kernel(preparation.feature_map)
+            preparation.no_columns != "" and not is_kernel(preparation.ways[0].then)
         )
         if preparation.prior is not None and self._is_scored:
             self.data = self._started(self.data, preparation)
@@ -473,12 +441,13 @@ class GivenArrays:
         if has_labels and not self.has_queries and model._needs_queries:  # ids seem forgotten
             warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
-    def fitted(self, kind: str | None, preparation: Preparation) -> Arrays[RankingData]:
+    def fitted(self, way: Chain) -> Arrays[RankingData]:
         """Return the rows with inputs and a clone of the feature map that are fitted to them.
 
         The scores of the model's prior are added to their offset.
         """
-        data = preparation.mapped(self.data, kind)
+        preparation = self._preparation
+        data = preparation.mapped(self.data, way)
         if preparation.prior is not None and not self._is_scored:
             data = self._started(data, preparation)
         return Arrays(data, data)
@@ -502,7 +471,6 @@ class GivenArrays:
         return {
             "uses_qid_": self.has_queries,
             "prior_": None if self.prior is None else self.prior.kept,
-            "fill_values_": self.fill,
         }
 
     def held(self, validation: Validation, pattern: RankingData) -> RankingData | None:
@@ -513,7 +481,8 @@ class GivenArrays:
         if prior is not None and self.fill is not None:
             prior = prior.of_filled(self.data.names)
         started = None if prior is None else prior.scores
-        held = held_rows(self._model, validation, pattern, started, self._info, self.fill)
+        fill = None if self.fill is None else self.fill.fill_
+        held = held_rows(self._model, validation, pattern, started, self._info, fill)
         return replace(held, row_weights=self.held_weights)
 
     def judge(
@@ -583,7 +552,8 @@ class GivenTable:
         if model._needs_queries and not self.has_queries:
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}"
             raise ArgumentError(None, text)
-        table = table.with_missing(preparation.missing)
+        if preparation.filler is not None:
+            table = table.with_missing(preparation.filler.checked_value)
         sparse = table.layout.sparse
         self._whole = table.in_memory() if sparse else None
         table.survey()
@@ -604,8 +574,17 @@ class GivenTable:
         return {
             "uses_qid_": self.has_queries,
             "prior_": None if self.prior is None else self.prior.kept,
-            "fill_values_": None if self.table.missing is None else self.table.layout.fill,
         }
+
+    @property
+    def fill(self) -> Fill | None:
+        """What takes the place of missing values, or None."""
+        table = self.table
+        if table.missing is None:
+            return None
+        by_word = isinstance(table.missing, str) and table.missing != "zero"
+        word = table.missing if by_word else table.layout.fill
+        return Fill(word)._of(table.layout.fill, table.feature_names)
 
     def in_memory(self, validation: Validation) -> tuple[GivenArrays, Validation] | None:
         """Return sparse rows and their validation set in memory, or None if they are not there.
@@ -640,13 +619,13 @@ class GivenTable:
         """What scales are made of; they are exact."""
         return self.table.of_rows(Moments.of, Moments.join)
 
-    def reader(self, kind: str | None, preparation: Preparation) -> BlockReader:
+    def reader(self, way: Chain) -> BlockReader:
         """Return what makes rows of the table into blocks with inputs and a map.
 
         Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
         """
-        table, kind = self.table, check_inputs(kind)
-        draws = preparation.feature_map is not None or kind in QUANTILES
+        table, kind, preparation = self.table, way.kind, self._preparation
+        draws = way.then is not None or kind in QUANTILES
         # Otherwise the type and the number of features are enough.
         data = self._drawn if draws else one_row(table)
         if table.feature_names is not None:
@@ -655,7 +634,6 @@ class GivenTable:
         if kind in QUANTILES:
             inputs = preparation.inputs(data, kind)
         elif kind is not None:
-            preparation.refuse_inputs(kind)
             require_zeros(kind, data.X)
             found = self._moments
             variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
@@ -665,7 +643,7 @@ class GivenTable:
                 ),
                 feature_names_in_=data.names,
             )
-        own = preparation.with_map(data, inputs)
+        own = preparation.with_map(data, way.then, inputs)
         prior = None
         if preparation.prior is not None:
             prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
@@ -677,9 +655,9 @@ class GivenTable:
         scores = None if prior is None else prior.scores
         return BlockReader(own, scores)
 
-    def fitted(self, kind: str | None, preparation: Preparation) -> Blocks[RankingData]:
+    def fitted(self, way: Chain) -> Blocks[RankingData]:
         """Return the blocks of the table with inputs, a map, and the scores of the prior."""
-        reader = self.reader(kind, preparation)
+        reader = self.reader(way)
         return Blocks(self.table, reader.pattern, (reader.data,))
 
     def held(self, search: Search, validation: Validation) -> Table:

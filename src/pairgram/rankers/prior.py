@@ -15,7 +15,7 @@ from pairgram._support.arrays import real_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import same_map
-from pairgram.features.inputs import after_inputs
+from pairgram.features.row_values import Chain
 from pairgram.rankers.scores import checked_rows
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ class Prior(NamedTuple):
                 except NotFittedError as error:
                     raise ArgumentError("prior", f": {verbatim(error)}") from None
             linear = not no_columns and getattr(model, "_is_linear", False)
-            own = after_inputs(
-                getattr(model, "inputs_", None), getattr(model, "feature_map_", None)
-            )
+            own = Chain.of(getattr(model, "feature_map_", None)).after_fill
             if linear and same_map(own, feature_map):
                 return cls(model.coef_, model)
             return cls(None, model)

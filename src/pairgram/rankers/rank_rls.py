@@ -12,12 +12,11 @@ from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import (
     Form,
-    InputsName,
-    Missing,
     check,
     check_parameters,
 )
 from pairgram.data.pairs import Pairs, PairsLike
+from pairgram.features.row_values import Chain
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.of_statistics import of_days, of_statistics
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 class RankRLS(LinearRanker):
     """Rank by regularised least squares on pairs of rows (RankRLS), or on single rows.
 
-    The model is linear in the inputs or in a feature map, or it uses a kernel.
+    The model is linear in the columns or in a feature map, or it uses a kernel.
 
     Parameters
     ----------
@@ -48,14 +47,25 @@ class RankRLS(LinearRanker):
         objective, and gains as targets.
     scale : bool, default=False
         If True, features are scaled so that ``(XᵀLX)_jj = 1`` before the ridge is applied. `coef_`
-        still belongs to X as it was given. `inputs`, in contrast, change X itself.
-    feature_map : transformer, Kernel or None, default=None
-        `RandomNodes`, `RandomFourier`, `Nystroem`, or any other transformer of arrays; or a
-        `Kernel`, in whose space the ridge is then. A clone of it is fitted to X and y, and the
-        model is linear in the features that it makes. The features of all rows are never stored at
-        once. Maps of this package are applied while the Gram matrix
-        is summed. Other maps are called for one block of whole queries at a time, and a few times
-        for every row (more often with ``scope="global"`` and for every setting that is tried).
+        still belongs to X as it was given. ``feature_map="standard"``, in contrast, changes X.
+    feature_map : str, transformer, Kernel, Pipeline or None, default=None
+        What a row is to the model, which is linear in it:
+
+        - "standard", "minmax", "maxabs", "quantile" or "raw+quantile": a scale, or the distribution
+          function, of each column; short for `Standard`, `MinMax`, `MaxAbs` and `Quantile`. CSR
+          matrices take "maxabs" only;
+        - ``Fill("median")``: values in the place of missing ones. Without it, a missing value is an
+          error. A table may say it instead, by ``scan(..., missing=)``;
+        - `RandomNodes`, `RandomFourier`, `Nystroem`, `Cross`, or any other transformer of arrays;
+          or a `Kernel`, in whose space the ridge is then;
+        - a Pipeline of these: ``make_pipeline(Fill(), Quantile(), RandomNodes(50))``.
+
+        A clone of it is fitted to X. Scales and fill values are found from the rows whose weight is
+        not 0, each as often as its weight says, without labels, so that they stay fixed where rows
+        are held out; a `prior` sees rows whose gaps are filled. The features of all rows are never
+        stored at once. Maps of this package are applied while the Gram matrix is summed. Other maps
+        get y too, and are called for one block of whole queries at a time, and a few times for
+        every row (more often with ``scope="global"`` and for every setting that is tried).
     form : {"auto", "primal", "dual"}, default="auto"
         "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
         Both give the same scores. "auto" takes the smaller system, and the primal one with
@@ -68,51 +78,19 @@ class RankRLS(LinearRanker):
         A model to start from, in place of the model 0: the ridge is on the difference from it. It
         is a single model, not a probability distribution. See the notes. It may be
 
-        - weights of the inputs, or of the features that `feature_map` makes;
+        - weights of the columns, or of the features that `feature_map` makes;
         - a fitted model with `predict`, which stays fitted if the estimator is cloned. With a
           kernel, only this is possible. In a grid of scikit-learn's searches, whose values are
           cloned, give ``sklearn.frozen.FrozenEstimator(model)``.
-    inputs : {"standard", "minmax", "maxabs", "quantile", "raw+quantile"} or None, default=None
-        How the columns of X are transformed before the feature map or the kernel sees them:
-
-        - "standard", "minmax", "maxabs": they are scaled as by scikit-learn's ``StandardScaler``,
-          ``MinMaxScaler`` and ``MaxAbsScaler``;
-        - "quantile": each is replaced by its distribution function. Its knots are at most 100
-          quantiles, those of ``QuantileTransformer(n_quantiles=100, subsample=None)``. Equal
-          quantiles are one knot in the middle of their levels; that of the lowest value is always
-          0, that of the highest 1. The function is linear between knots, and constant outside;
-        - "raw+quantile": the columns as they are, and then their distribution functions.
-
-        They are fitted once, without labels, to the rows of X whose weight is not 0. They
-        stay fixed where rows are held out. A weight of 2 is the same as having the row twice. CSR
-        matrices take "maxabs" only, and their values are copied. Kernels that are precomputed or
-        callable take no inputs.
-    missing : {"zero", "mean", "median"} or None, default=None
-        What takes the place of missing values of X, which are NaN, and null in frames and tables:
-        0, or the mean or median of the column. They are filled before `inputs`, maps, kernels and a
-        `prior` see the rows; a prior's own fill values do not count then. Means and medians are
-        those of all rows of `fit` that have a value. Each row counts as often as its weight says,
-        or as its comparisons say if y are `Preferences`. The median of an even number of values is
-        midway between the two in the middle. Labels are not used, so the fill values stay fixed
-        where rows are held out; rows of a validation set are not used either. The fill values are
-        kept as `fill_values_`, in files and in exports, and `predict` uses them. A column without
-        any value is filled with 0, with a warning. Infinity stays an error, and `missing` cannot be
-        combined with CSR matrices or precomputed kernels. A table may set it instead, by
-        ``scan(..., missing=)``. With None, a missing value is an error.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
-        Weights of the columns after `inputs`: of X itself only if `inputs_` is None. With
-        `feature_map_`, weights of the features that it makes; with a kernel, dual coefficients.
-    inputs_ : object or None
-        The fitted inputs. ``inputs_.transform(X)`` returns the columns that `feature_map_` maps, or
-        that `coef_` belongs to; ``inputs_.kind`` is its name. Inputs within lists take X
-        for one list. None if there are none.
-    fill_values_ : ndarray of shape (n_features,), float64, or None
-        What takes the place of missing values of X, also in `predict`, if `missing` was given to
-        the model or its table. CSR rows are taken as they are.
-    feature_map_ : fitted transformer or None
+        Weights of the columns of X, or of the features that `feature_map_` makes of them; with a
+        kernel, dual coefficients. Scores are ``feature_map_.transform(X) @ coef_``.
+    feature_map_ : fitted transformer, Pipeline or None
+        A word has become the transformer that it stands for. Several steps are a Pipeline, of which
+        the first, `Fill`, has ``fill_``, and a scale ``inputs_``, what compiled code takes.
         With a kernel, this is a map to kernel values. It holds the training rows whose dual
         coefficients are not 0; its ``support_`` gives their row numbers. It holds all rows if all
         coefficients are 0, or if the kernel is "precomputed".
@@ -161,7 +139,7 @@ class RankRLS(LinearRanker):
     1e-10, without a matrix. Each step takes O(nnz + n_features) time and memory. The shape of the
     rows decides, never a clock: the time of the direct solution is estimated from the numbers of
     rows, features, queries and entries, and that of 30 steps from the numbers of entries and
-    features. Steps are taken if they are estimated to take less time and the direct solution more
+    features. Chain are taken if they are estimated to take less time and the direct solution more
     than 0.1 s, as with some 2,000 features or more; or if the direct solution does not fit in
     memory. A smaller alpha needs more steps. Once they have taken as long as the direct solution is
     estimated to take, that is begun in their place; if it does not fit in memory there are at most
@@ -203,14 +181,12 @@ class RankRLS(LinearRanker):
     form: Form = "auto"
     constraint: Constraint | None = None
     prior: Estimator | ArrayLike | None = None
-    inputs: InputsName | None = None
-    missing: Missing | None = None
 
     def _spec(self) -> RidgeSpec:
         check_parameters(self, "alpha", "scale", "constraint")
         settings = Pairs.of(self.pairs)
         own = {"scales": (bool(self.scale),), "constraint": self.constraint}
-        return ridge_spec(self, settings, self.alpha, self.feature_map, **own)
+        return ridge_spec(self, settings, self.alpha, Chain.of(self.feature_map), **own)
 
     @classmethod
     def from_pairgram(
@@ -332,19 +308,13 @@ class RankRLSCV(LinearSearch):
         in pairs.
         For comparisons it is "accuracy" (the default) or "squared_error"; see `evaluate`.
     prior : as in `RankRLS`
-    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-        Inputs are fitted to all rows of `fit`, also to those that are held out, but see no labels.
-    missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), or of (n_support_rows,) with a kernel, float64
-        Weights of the model with the chosen settings, fitted to all rows. They belong to the
-        columns after `inputs`, as in `RankRLS`.
-    inputs_, feature_map_ :
-        The inputs and the feature map that were chosen, as in `RankRLS`. ``inputs_.kind`` has the
-        name of the inputs, such as "standard".
+        Weights of the model with the chosen settings, fitted to all rows.
+    feature_map_ :
+        What was chosen, fitted, as in `RankRLS`.
     alpha_, pairs_, scale_ :
         The chosen settings.
     best_score_ : float
@@ -363,8 +333,7 @@ class RankRLSCV(LinearSearch):
     cv_results_ : dict
         A row for every combination of settings and alpha, in the columns of scikit-learn's
         searches: ``params`` (a list of dicts), ``param_alpha``, ``param_pairs``, ``param_target``,
-        ``param_scale``, ``param_inputs`` (if `inputs`
-        is not None), ``param_feature_map`` (if there is a list of them), ``mean_test_score``,
+        ``param_scale``, ``param_feature_map`` (if there is a list of them), ``mean_test_score``,
         ``std_test_score``, ``rank_test_score``, and ``split0_test_score``, … if `cv` makes splits.
         The mean is over all held-out queries. The standard deviation is over splits, or over
         queries if there are no splits. It is NaN for "leave-pair-out".
@@ -390,7 +359,7 @@ class RankRLSCV(LinearSearch):
         `held_out_`.
     scoring_ : Metric
         The metric that judged the held-out scores. With "evidence" it has this name.
-    form_, fill_values_, n_features_in_, feature_names_in_, uses_qid_, prior_ :
+    form_, n_features_in_, feature_names_in_, uses_qid_, prior_ :
         As in `RankRLS`.
 
     Notes
@@ -464,7 +433,7 @@ class RankRLSCV(LinearSearch):
     labels ``y_i = f_i + b_q + e_i``. Here every list has a constant b_q with a flat prior, the
     noise has the variance ``σ² / v_i`` with the best σ², and weights have the prior variance
     ``σ² / alpha``. Nothing is held out, so it costs no more than the path of ridges. It compares
-    ridges, gammas, inputs, feature maps and `scale`, but not pairs or targets. It needs
+    ridges, gammas, feature maps and `scale`, but not pairs or targets. It needs
     ``pairs="with_ties"`` or None, or comparisons, and ``weighting="documents"`` if lists differ in
     size; other weights of pairs follow from no such noise, and are an error. It needs all rows in
     memory. It is NaN where the residuals of a model are only rounding errors.
@@ -504,8 +473,6 @@ class RankRLSCV(LinearSearch):
     scoring: Scoring = None
     constraint: Constraint | None = None
     prior: Estimator | ArrayLike | None = None
-    inputs: InputsName | Sequence[InputsName | None] | None = None
-    missing: Missing | None = None
 
     def _spec(self) -> RidgeSpec:
         pairs = [Pairs.of(one) for one in as_list(self.pairs, "pairs")]
@@ -518,7 +485,7 @@ class RankRLSCV(LinearSearch):
             self,
             pairs,
             None if self.alphas is None else check_alphas(self.alphas, zero=True),
-            as_list(self.feature_map, "feature_map"),
+            [Chain.of(one) for one in as_list(self.feature_map, "feature_map")],
             ("pairs", "scale") + ("feature_map",) * isinstance(self.feature_map, (list, tuple)),
             scales=tuple(map(bool, scales)),
             constraint=check("constraint", self.constraint),
@@ -545,7 +512,7 @@ class RankRLSCV(LinearSearch):
         ----------
         days : iterable of Pairgram
             Two or more, in their order, with equal settings, columns and feature map. Statistics
-            are those of columns as they came: inputs such as quantiles cannot be fitted to them.
+            are those of columns as they came: maps such as quantiles cannot be fitted to them.
         alphas : array-like of shape (n_alphas,), ≥ 0, or None, default=None
             The ridges of the sum of all days. None takes the default grid of this sum. Models of
             fewer days have the same ridge or, with `decays`, one that is smaller in proportion to

@@ -16,14 +16,15 @@ import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.parameters import InputsName, Loss, Missing, check_parameters
+from pairgram._support.parameters import Loss, check_parameters
 from pairgram._support.row_warnings import warn_of_narrow_columns, warn_of_time
 from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import is_known
-from pairgram.features.inputs import parts_of, whole_map, whole_parts
+from pairgram.features.inputs import whole_parts
 from pairgram.features.kernel_map import refuse_kernel
+from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import (
     BaseJudge,
     Judge,
@@ -96,7 +97,7 @@ class SvmSpec(Spec):
     Attributes
     ----------
     rows : Preparation
-        The inputs to choose from, the map if there is no search, and the prior.
+        What a row is, or the ways to choose from, and the prior.
     settings : SolverSettings
     Cs : ndarray of shape (n_Cs,), or None
         What to choose from, in the caller's order. None stands for a grid that depends on the data.
@@ -144,15 +145,14 @@ class SvmSpec(Spec):
     ) -> tuple[dict[str, Any], list[_core.Convergence]]:
         """Fit one feature map and one C."""
         assert self.Cs is not None
-        data = rows.fitted(self.rows.kinds[0], self.rows)
+        data = rows.fitted(self.rows.ways[0])
         C, origin = float(self.Cs[0]), _origin(rows.prior)
         found = self._solved_as_set(data, C, origin)
         if found is None:
             self._warn_of_time(data, 1)
             found = _solution(Training.make(data, self.settings, exact=False), C, origin)
         fitted, history = found
-        inputs, feature_map = parts_of(whole_map(data.pattern))
-        return fitted | {"inputs_": inputs, "feature_map_": feature_map}, [history]
+        return fitted | {"feature_map_": chain_of(data.pattern).value}, [history]
 
     def _solved_as_set(
         self, rows: Dataset[RankingData], C: float, origin: Vector | None
@@ -214,10 +214,8 @@ class SvmSpec(Spec):
             weights[states != SOLVED] = np.nan
         told = [fit_attributes(history, False) for _, histories in found for history in histories]
         own |= {name: np.array([one[name] for one in told]) for name in told[0]}
-        inputs, feature_map = whole_parts(given.data)
         shared = {
-            "inputs_": inputs,
-            "feature_map_": feature_map,
+            "feature_map_": chain_of(given.data).value,
             "prior_": None if prior is None else prior.kept,
             "_column_sums": None,
             "_loss": self.settings.loss,
@@ -230,9 +228,8 @@ class SvmSpec(Spec):
         self, rows: GivenArrays | GivenTable, search: Search, validation: Validation
     ) -> tuple[dict[str, Any], list[_core.Convergence]]:
         """Judge every feature map and C on rows that are held out, and fit the best to all rows."""
-        settings, maps = self.settings, self.rows.maps
-        kind = None if self.rows.no_columns else self.rows.kinds[0]
-        whole = rows.fitted(kind, replace(self.rows, feature_map=None))
+        settings, maps = self.settings, [way.then for way in self.rows.ways]
+        whole = rows.fitted(Chain() if self.rows.no_columns else self.rows.ways[0])
         if whole.n_rows < 2:
             raise one_row_error()
         if settings.pairs.is_of_clicks:
@@ -241,9 +238,9 @@ class SvmSpec(Spec):
         judge = rows.judge(whole, maps, search, validation)
         candidates: list[_Candidate] = []
         training = None
-        for kind, own in self.rows.ways():
+        for way in self.rows.ways:
             training = None  # frees the memory for the features of the next map
-            data = rows.fitted(kind, own)
+            data = rows.fitted(way)
             as_set = self._searched_as_set(data, judge)
             if as_set is not None:
                 candidates.append(as_set)
@@ -251,9 +248,9 @@ class SvmSpec(Spec):
             if not candidates:  # of which the others are judged alike
                 n_Cs = len(DEFAULT_CS) if self.Cs is None else len(self.Cs)
                 n_solved = n_Cs * max(1, len(judge.counts()))
-                self._warn_of_time(data, 1 + n_solved * len(self.rows.kinds) * len(maps))
+                self._warn_of_time(data, 1 + n_solved * len(maps))
             training = Training.make(data, settings, exact=True)
-            mapped_part = partial(_mapped_part, own, data.pattern)
+            mapped_part = partial(_mapped_part, self.rows, way.then, data.pattern)
             started = data.pattern.offset is not None
             Cs = _default_Cs(training, started) if self.Cs is None else np.sort(self.Cs)
             found, histories = _held_out(training, data, judge, mapped_part, Cs)
@@ -313,19 +310,17 @@ class SvmSpec(Spec):
         chosen = candidates[number]
         Cs = np.concatenate([c.Cs for c in candidates])
         of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
-        parts = [whole_parts(c.data.pattern) for c in candidates]
-        map_of_row = column_of([feature_map for _, feature_map in parts])[of_row]
+        maps = [chain_of(c.data.pattern) for c in candidates]
         order = np.arange(len(chosen.Cs))
         if self.Cs is not None:  # they were solved in ascending order
             order = np.argsort(np.argsort(self.Cs, kind="stable"), kind="stable")
         rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
-        columns = {"C": Cs[rows], "feature_map": map_of_row[rows]}
-        if "inputs" in self.search.told:
-            columns["inputs"] = column_of([own and own.kind for own, _ in parts])[of_row][rows]
-        inputs, feature_map = parts[number]
+        columns = {
+            "C": Cs[rows],
+            "feature_map": column_of([one.short for one in maps])[of_row][rows],
+        }
         return {
-            "inputs_": inputs,
-            "feature_map_": feature_map,
+            "feature_map_": maps[number].value,
             "best_score_": float(judged.means[best]),
             "Cs_": chosen.Cs[order],
             "scores_": chosen.judged.means[order],
@@ -334,9 +329,9 @@ class SvmSpec(Spec):
         }
 
 
-def _mapped_part(rows: Preparation, data: RankingData, some: Rows) -> RankingData:
+def _mapped_part(rows: Preparation, feature_map: Any, data: RankingData, some: Rows) -> RankingData:
     """Return some rows, with a clone of the feature map that is fitted to these rows."""
-    return rows.with_map(replace(data, feature_map=None).take(some))
+    return rows.with_map(replace(data, feature_map=None).take(some), feature_map)
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,11 +415,18 @@ def _default_Cs(training: Training, started: bool) -> Vector:
     return np.asarray(default_grid(started) / (2 * trace if trace > 0 else 1.0))
 
 
+def _way_of(value: Any, model: str) -> Chain:
+    """Return what a row is to one of these models, which take no kernel."""
+    way = Chain.of(value)
+    refuse_kernel(way.then, model)
+    return way
+
+
 @dataclass(eq=False, repr=False)
 class RankSVM(LinearRanker):
     """Rank by the squared hinge loss on preference pairs (RankSVM).
 
-    The model is linear in the inputs or in a feature map.
+    The model is linear in the columns or in a feature map.
 
     Parameters
     ----------
@@ -452,22 +454,14 @@ class RankSVM(LinearRanker):
         Largest number of Newton steps.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         A model to start from, in place of the model 0, and not a distribution: the ridge is on the
-        difference from it. Weights of the inputs, or of the features that `feature_map` makes; or
+        difference from it. Weights of the columns, or of the features that `feature_map` makes; or
         a fitted model with `predict`, which stays fitted in clones. See the notes.
-    inputs : str or None, default=None
-        As in `RankRLS`; they act before the feature map.
-    missing : {"zero", "mean", "median"} or None, default=None
-        As in `RankRLS`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
-        Weights of the columns after `inputs`, or of the features that `feature_map_` makes.
-    inputs_ : object or None
-        As in `RankRLS`.
+        Weights of the columns, or of the features that `feature_map_` makes.
     feature_map_ : fitted transformer or None
-    fill_values_ : ndarray of shape (n_features,), float64, or None
-        As in `RankRLS`.
     history_ : dict of str to ndarray
         ``objective`` and ``relative_gradient`` hold a value before the first Newton step and after
         every step. ``n_hessian_products`` and ``step`` (its length) hold a value for every step.
@@ -566,14 +560,11 @@ class RankSVM(LinearRanker):
     tol: float = 1e-3
     max_iter: int = 100
     prior: Estimator | ArrayLike | None = None
-    inputs: InputsName | None = None
-    missing: Missing | None = None
 
     def _spec(self) -> SvmSpec:
         check_parameters(self, "C")
         settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
-        refuse_kernel(self.feature_map, "RankSVM")
-        rows = Preparation((self.inputs,), self.feature_map, prior=self.prior, missing=self.missing)
+        rows = Preparation((_way_of(self.feature_map, "RankSVM"),), prior=self.prior)
         return SvmSpec(rows, settings, np.array([float(self.C)]))
 
 
@@ -612,22 +603,18 @@ class RankSVMCV(LinearSearch):
         in memory. It needs query ids, and feature maps of this package.
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
-    inputs : a value as in `RankRLS`, or a list of values to choose from, default=None
-        All are tried with every feature map. They are fitted to all rows of `fit`.
-    pairs, loss, tol, max_iter, missing : as in `RankSVM`
+    pairs, loss, tol, max_iter : as in `RankSVM`
     prior : array-like of shape (n_features,), fitted model or None, default=None
-        As in `RankSVM`. Weights are those of the columns of X, or of the one kind of `inputs`. A
-        feature map, or a list of inputs, takes a frozen model only.
+        As in `RankSVM`. Weights are those of the columns of X, as they are or scaled. Any other
+        feature map, or a list, takes a frozen model only.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,), float64
         Weights of the model with the chosen settings, fitted to all rows. They belong to the
-        columns after `inputs`, as in `RankSVM`.
+        columns, as in `RankSVM`.
     C_ : float
         The chosen C.
-    inputs_ : object or None
-        As in `RankRLS`; ``inputs_.kind`` is the chosen word.
     feature_map_ : fitted transformer or None
         The chosen feature map.
     best_score_ : float
@@ -641,12 +628,12 @@ class RankSVMCV(LinearSearch):
         Mean held-out scores along `Cs_`.
     cv_results_ : dict
         A row for every feature map and C, in the columns that `RankRLSCV` names, with ``param_C``,
-        ``param_feature_map``, and ``param_inputs`` if `inputs` is not None.
+        and ``param_feature_map``.
     scoring_ : Metric
         The metric that judged the held-out scores.
     held_out_, per_query_ :
         As in `RankRLSCV`.
-    history_, n_iter_, n_hessian_products_, fill_values_, n_features_in_, feature_names_in_, \
+    history_, n_iter_, n_hessian_products_, n_features_in_, feature_names_in_, \
 uses_qid_, prior_ :
         As in `RankSVM`, for the final fit.
 
@@ -656,7 +643,7 @@ uses_qid_, prior_ :
     package do not use labels. They are fitted once to all rows, and their features and Gram matrix
     are computed once for all rows. Any other transformer is fitted to the training rows of each
     split. Within a split, the solver starts for each C from the solution for the last C. If several
-    settings are equally good, the first inputs, the first feature map and the smallest C win. A
+    settings are equally good, the first feature map and the smallest C win. A
     prior that has seen the labels of held-out rows makes their scores too good: fit it to other
     queries. Every map, C and fold reads the rows of a table anew; a validation table spares the
     folds.
@@ -683,27 +670,15 @@ uses_qid_, prior_ :
     tol: float = 1e-3
     max_iter: int = 100
     prior: Estimator | ArrayLike | None = None
-    inputs: InputsName | Sequence[InputsName | None] | None = None
-    missing: Missing | None = None
 
     def _spec(self) -> SvmSpec:
         settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
         Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
-        maps, kinds = as_list(self.feature_map, "feature_map"), as_list(self.inputs, "inputs")
-        for one in maps:
-            refuse_kernel(one, "RankSVMCV")
-        # Weights of a prior belong to the columns after the inputs, if there is no map.
-        no_columns = "a list of inputs" if len(kinds) > 1 else ""
-        no_columns = no_columns if maps == [None] else "a feature_map"
-        rows = Preparation(
-            tuple(kinds),
-            maps[0],
-            prior=self.prior,
-            no_columns=no_columns,
-            other_maps=tuple(maps[1:]),
-            missing=self.missing,
-        )
-        told = ("inputs",) if self.inputs is not None else ()
+        ways = [_way_of(one, "RankSVMCV") for one in as_list(self.feature_map, "feature_map")]
+        # Weights of a prior belong to the columns after a scale, if there is no map.
+        no_columns = "a list of feature maps" * (len(ways) > 1)
+        no_columns = "a feature_map" if any(way.then is not None for way in ways) else no_columns
+        rows = Preparation(tuple(ways), prior=self.prior, no_columns=no_columns)
         log_odds = self.loss == "logistic"
-        search = Search(self.cv, self.scoring, told, has_probabilities=log_odds)
+        search = Search(self.cv, self.scoring, has_probabilities=log_odds)
         return SvmSpec(rows, settings, Cs, search)

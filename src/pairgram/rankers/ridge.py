@@ -25,12 +25,12 @@ from pairgram.data.pairs import Pairs, no_pairs
 from pairgram.features.base import is_kernel
 from pairgram.features.inputs import parts_of, whole_parts
 from pairgram.features.kernel_map import is_linear_kernel, with_support
+from pairgram.features.row_values import Chain, chain_of
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
     Measure,
-    as_list,
     choose,
     column_of,
     join_judged,
@@ -92,7 +92,7 @@ from pairgram.tables.least_squares import (
 )
 
 if TYPE_CHECKING:
-    from pairgram._support.types import CV, BaseEstimator, Transformer
+    from pairgram._support.types import CV, BaseEstimator
     from pairgram.rankers.validation import Validation
 
 # A ridge that is so many times the squares of a column leaves nothing of it.
@@ -157,7 +157,7 @@ class LeastSquares(Spec):
         """Return the attributes of the model that is fitted to arrays."""
         data = rows.data
         if self.rows.is_one:
-            data = rows.fitted(self.rows.kinds[0], self.rows).whole
+            data = rows.fitted(self.rows.ways[0]).whole
         held = None if validation is None else rows.held(validation, data)
         fitted = self.fit(data, rows.prior, held)
         learns = data.offset is not None or not self.warns_of_ties
@@ -391,7 +391,7 @@ class RidgeSpec(LeastSquares):
         Weights of a prior are added. The map of a kernel drops rows whose coefficients are 0 in
         every model, such as rows of weight 0 and queries of one row.
         """
-        inputs, feature_map = whole_parts(data)
+        feature_map = whole_parts(data)[1]
         kept: dict[str, Any] = {}
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
@@ -404,7 +404,8 @@ class RidgeSpec(LeastSquares):
             if used.any() and not used.all():
                 feature_map = with_support(feature_map, np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
-        return kept | {"inputs_": inputs, "feature_map_": feature_map, **models}
+        chain = chain_of(data)._replace(then=feature_map)
+        return kept | {"feature_map_": chain.value, **models}
 
     def _searched(
         self, data: RankingData, prior: Prior | None, held: RankingData | None
@@ -488,8 +489,7 @@ class RidgeSpec(LeastSquares):
     @property
     def _n_candidates(self) -> int:
         """How many combinations of settings a search judges."""
-        ways = len(self.rows.kinds) * len(self.rows.maps)
-        return ways * len(self.settings) * len(self.scales)
+        return len(self.rows.ways) * len(self.settings) * len(self.scales)
 
     def _judge(
         self,
@@ -632,7 +632,7 @@ class RidgeSpec(LeastSquares):
         for number, name in enumerate(search.told):
             values = [of_candidate[number] for of_candidate in told]
             columns[name] = np.repeat(column_of(values), n_alphas)
-            if name not in ("inputs", "feature_map"):  # of which the model has the fitted ones
+            if name != "feature_map":  # of which the model has the fitted one
                 fitted[f"{name}_"] = values[best // n_alphas]
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
@@ -649,7 +649,7 @@ class RidgeSpec(LeastSquares):
                 refuse_folds(self.settings)
             exact = self.constraint is None and not all_rows
             judge = rows.judge_of(self.search, validation, exact)
-        readers = [rows.reader(kind, own) for kind, own in self.rows.ways()]
+        readers = [rows.reader(way) for way in self.rows.ways]
         advice = NO_GRAM
         if table.layout.sparse:
             advice = (
@@ -765,8 +765,7 @@ class _Candidate(NamedTuple):
     def told(self, names: Sequence[str]) -> list[Any]:
         """Return settings by their names."""
         found: dict[str, Any] = {"pairs": self.settings.short, "scale": self.scale}
-        inputs, found["feature_map"] = whole_parts(self.data)
-        found["inputs"] = None if inputs is None else inputs.kind
+        found["feature_map"] = chain_of(self.data).short
         return [found[name] for name in names]
 
 
@@ -778,7 +777,7 @@ def ridge_spec(
     model: BaseEstimator,
     settings: Pairs,
     alpha: float,
-    feature_map: Transformer | None = None,
+    way: Chain,
     **others: Any,
 ) -> RidgeSpec:
     """Return the spec of a ranker that fits one ridge.
@@ -788,12 +787,12 @@ def ridge_spec(
     model : ranker
     settings : Pairs
     alpha : float
-    feature_map : unfitted transformer or None
-        The map, or the kernel.
+    way : Chain
+        What a row is.
     **others : any
         Further attributes of `RidgeSpec`.
     """
-    rows = _rows_of(model, [feature_map], [model.inputs], takes_path=False)
+    rows = _rows_of(model, [way], takes_path=False)
     alphas = np.array([float(alpha)])
     return RidgeSpec(rows, (settings,), alphas, form=model.form, **others)
 
@@ -802,18 +801,16 @@ def search_spec(
     model: BaseEstimator,
     settings: Sequence[Pairs],
     alphas: Vector | None,
-    maps: Sequence[Transformer | None],
+    ways: Sequence[Chain],
     told: tuple[str, ...],
     *,
     Cs: Vector | None = None,
     **others: Any,
 ) -> RidgeSpec:
     """Return the spec of a search; `told` and `Cs` are those of `Search`, as in `ridge_spec`."""
-    kinds = as_list(model.inputs, "inputs")
-    told += ("inputs",) * (model.inputs is not None)
     cv = list(model.cv) if isinstance(model.cv, Iterator) else model.cv  # read more than once
     search = Search(cv, model.scoring, told, Cs)
-    rows = _rows_of(model, maps, kinds, takes_path=True)
+    rows = _rows_of(model, ways, takes_path=True)
     if search.criterion is not None:
         no_table = (
             f"scoring={search.criterion.name!r} needs all rows in memory: give a frame, not a table"
@@ -829,31 +826,21 @@ def search_spec(
     )
 
 
-def _rows_of(
-    model: BaseEstimator, given: Sequence[Any], kinds: list[Any], takes_path: bool
-) -> Preparation:
-    """Return the preparation of rows for a model with feature maps, or kernels, to choose from."""
-    for one in filter(is_kernel, given):
-        one._function()  # which checks it
-    maps: list[Any] = [None if is_linear_kernel(one) else one for one in given]
-    no_columns = "a list of inputs" if len(kinds) > 1 else ""
-    no_table = ""
+def _rows_of(model: BaseEstimator, ways: Sequence[Chain], takes_path: bool) -> Preparation:
+    """Return the preparation of rows for a model with several ways to choose from, or one."""
+    for way in ways:
+        if is_kernel(way.then):
+            way.then._function()  # which checks it
+    ways = [way._replace(then=None) if is_linear_kernel(way.then) else way for way in ways]
+    no_columns, no_table = "", ""
     if model.form == "dual":
         no_table = "form='dual' needs all rows in memory, so a table cannot be fitted"
-    for kernel in [one.kernel for one in maps if is_kernel(one)]:
+    for kernel in [way.then.kernel for way in ways if is_kernel(way.then)]:
         what = f"kernel={kernel!r}"
         no_columns = no_columns or what
         no_table = (
             f"{what} needs all rows in memory, so a table cannot be fitted: give "
             "feature_map=Nystroem(...) or RandomFourier(...) in its place"
         )
-    return Preparation(
-        tuple(kinds),
-        maps[0],
-        takes_path,
-        model.prior,
-        no_columns or "a list of feature maps" * (len(maps) > 1),
-        no_table=no_table,
-        other_maps=tuple(maps[1:]),
-        missing=model.missing,
-    )
+    no_columns = no_columns or "a list of feature maps" * (len(ways) > 1)
+    return Preparation(tuple(ways), takes_path, model.prior, no_columns, no_table)

@@ -40,7 +40,7 @@ from pairgram.features.base import (
     scores_sparse,
 )
 from pairgram.features.gaps import filled
-from pairgram.features.inputs import after_inputs
+from pairgram.features.row_values import Chain
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.tables.columns import TableRows, refuse_repeated
 from pairgram.tables.table import Table, as_table, no_rows
@@ -88,22 +88,21 @@ class Scorer:
             raise ValueError(
                 f"the {name} adds the scores of a prior, which a scorer does not: use predict"
             )
-        feature_map = after_inputs(model.inputs_, model.feature_map_)
+        chain = Chain.of(model.feature_map_)
+        feature_map = chain.after_fill
         coef = np.array(model.coef_, np.float64, order="C")
         coef.flags.writeable = False
         # All that is read of the model here and above, for a pickle.
         self._made_of = SimpleNamespace(
             coef_=coef,
             feature_map_=copy.copy(model.feature_map_),
-            inputs_=model.inputs_,
-            fill_values_=model.fill_values_,
             n_features_in_=model.n_features_in_,
         )
         self._constant = 0.0
         self._coef, self._parts = coef, None
         self._missing, self._n_features = None, int(model.n_features_in_)
-        if model.fill_values_ is not None:
-            self._missing = np.array(model.fill_values_, self._dtype)
+        if chain.fill is not None:
+            self._missing = np.array(chain.fill.fill_, self._dtype)
         if feature_map is None:
             return
         found = scorer_of(feature_map, coef, self._dtype)
@@ -233,7 +232,9 @@ def rows_to_score(model: BaseEstimator, X: Any) -> Any:
 
     CSR rows are taken as they are.
     """
-    return filled(checked_rows(model, X), model.fill_values_)
+    rows = checked_rows(model, X)
+    fill = Chain.of(model.feature_map_).fill
+    return rows if fill is None else filled(rows, fill.fill_)
 
 
 def scores_of(ranker: BaseEstimator, X: Matrix) -> AnyArray:
@@ -244,7 +245,7 @@ def scores_of(ranker: BaseEstimator, X: Matrix) -> AnyArray:
     ValueError
         If X holds NaN or infinity, or if a kernel value overflows. The message names the row.
     """
-    feature_map = after_inputs(ranker.inputs_, ranker.feature_map_)
+    feature_map = Chain.of(ranker.feature_map_).after_fill
     scores = _scores_of(ranker, feature_map, X)
     if not np.isfinite(scores).all():  # find out what is wrong with X
         row = int(np.argmin(np.isfinite(scores)))
@@ -516,13 +517,14 @@ def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
 
 
 def input_weights(model: BaseEstimator) -> Vector | None:
-    """Return the weights of the columns of X, or of those of `inputs_`; None if there are none.
+    """Return the weights of columns, scaled if the model scales them; None if there are none.
 
     Linear nodes have such weights, other feature maps and kernels do not.
     """
-    if model.feature_map_ is None:
+    then = Chain.of(model.feature_map_).then
+    if then is None:
         return np.asarray(model.coef_)
-    nodes = linear_nodes(model.feature_map_)
+    nodes = linear_nodes(then)
     return None if nodes is None else nodes.fold(model.coef_)[0]
 
 
@@ -532,11 +534,11 @@ def _required_weights(model: BaseEstimator, what: str) -> Vector:
             f"{what} needs a model that is linear in the columns of X, but the scores of a "
             f"{type(model.prior_).__name__}, its prior, are added to this one's"
         )
-    weights = input_weights(model)
+    weights, then = input_weights(model), Chain.of(model.feature_map_).then
     if weights is None:
         raise ValueError(
             f"{what} needs a model that is linear in the columns of X, got one with "
-            f"{type(model.feature_map_).__name__}: its scores are not sums over columns"
+            f"{type(then).__name__}: its scores are not sums over columns"
         )
     return weights
 
@@ -583,7 +585,7 @@ def _why_not(model: BaseEstimator) -> str:
     reasons = {
         "its weights were changed since": model._column_sums is not None,
         "it starts from a prior": getattr(model, "prior", None) is not None,
-        "it has nodes": model.feature_map_ is not None,
+        "it has nodes": Chain.of(model.feature_map_).then is not None,
         "there are no pairs": getattr(pairs, "kind", pairs) is None,
         "it was solved in the dual form": getattr(model, "form_", "") == "dual",
     }
@@ -598,12 +600,13 @@ def names_of(model: BaseEstimator) -> AnyArray:
     """Return `LinearRanker.column_names_`."""
     names = getattr(model, "feature_names_in_", None)
     names = [f"x{j}" for j in range(model.n_features_in_)] if names is None else names
-    return np.array(names if model.inputs_ is None else model.inputs_.names(names), object)
+    inputs = Chain.of(model.feature_map_).inputs
+    return np.array(names if inputs is None else inputs.names(names), object)
 
 
 def columns_of(model: BaseEstimator, X: RowsLike) -> Any:
     """Return the columns of rows that weights belong to; they are checked."""
-    rows, inputs = rows_to_score(model, X), model.inputs_
+    rows, inputs = rows_to_score(model, X), Chain.of(model.feature_map_).inputs
     require_finite(rows, "X")
     return rows if inputs is None else inputs.values(rows)
 

@@ -426,7 +426,7 @@ class PairSums:
             raise ValueError(
                 f"cannot {verb} statistics whose missing values of column "
                 f"{j if self.names is None else repr(self.names[j])} are {other.fill[j]:g} and "
-                f"{self.fill[j]:g}: give all of them the same values, as missing="
+                f"{self.fill[j]:g}: give all of them one Fill of values"
             )
 
     def __add__(self, other: PairSums) -> PairSums:

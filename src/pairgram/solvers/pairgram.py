@@ -26,8 +26,9 @@ from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import describe_map, restore_map
-from pairgram.features.gaps import filled, fixed_fill, refuse_sparse
+from pairgram.features.gaps import filled, refuse_sparse
 from pairgram.features.kernel_map import refuse_kernel
+from pairgram.features.row_values import Chain, Fill
 from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.pair_sums import Mean, PairSums
@@ -54,16 +55,13 @@ class Pairgram:
         all updates form one query, and such statistics can be merged only if their kind is
         "with_ties".
     feature_map : transformer or None, default=None
-        A map such as `RandomNodes`. The statistics are those of the features that it makes; the
-        features are not stored. A map that is not fitted yet is fitted to the first rows.
-    missing : "zero", array-like of shape (n_columns,) or None, default=None
-        What takes the place of missing values, which are NaN, in every update: 0, or the values
-        themselves, one for each column of X. Means and medians would differ from shard to shard,
-        so find them beforehand, as `fill_values_` of a model or ``statistics_`` of a
-        SimpleImputer. The values are kept, and models of the statistics have them. Statistics with
-        different values cannot be merged; those of None, which have no missing values, can be
-        merged with all. With None, a missing value is an error. A table of `scan` may say "zero"
-        instead.
+        What a row is, such as `RandomNodes`, or ``model.feature_map_``. The statistics are those of
+        the features that it makes; the features are not stored. A map that is not fitted yet is
+        fitted to the first rows. Scales, and ``Fill("mean")``, would differ from shard to shard, so
+        they must be fitted; ``Fill(0.0)``, and ``Fill(values)`` with a value for each column, say
+        themselves what takes the place of missing values. Statistics with different fill values
+        cannot be merged; those without, which have no missing values, can be merged with all. A
+        table of `scan` may say ``missing="zero"`` instead.
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
@@ -97,8 +95,6 @@ class Pairgram:
         The number of features, after the feature map.
     feature_names_in_ : list of str, or None
         Column names, if the rows came as a data frame.
-    fill_values_ : ndarray of shape (n_columns,), or None
-        What takes the place of missing values; None if they are an error.
 
     Notes
     -----
@@ -164,15 +160,14 @@ class Pairgram:
         *,
         pairs: PairsLike = "with_ties",
         feature_map: Transformer | None = None,
-        missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
     ) -> None:
         if ids is not None:
             check_text("ids", ids, ("check",))
         settings = Pairs.of(pairs)
-        refuse_kernel(feature_map, "Pairgram")
-        own = copy.deepcopy(feature_map)  # its owner may fit it again
-        self._total = PairSums(settings, own, fill=fixed_fill(missing))
+        chain = copy.deepcopy(Chain.of(feature_map))  # its owner may fit it again
+        refuse_kernel(chain.then, "Pairgram")
+        self._total = PairSums(settings, _fixed_map(chain), fill=_fixed_fill(chain.fill))
         self._ids = QueryIds(None if ids is None else IdSet())
 
     @classmethod
@@ -194,14 +189,13 @@ class Pairgram:
         query_weight: ArrayLike | None = None,
         pairs: PairsLike = "with_ties",
         feature_map: Transformer | None = None,
-        missing: Literal["zero"] | ArrayLike | None = None,
         ids: Literal["check"] | None = "check",
     ) -> Self:
         """Build the statistics of one data set: of arrays, or of a table of `scan`.
 
         The parameters are those of the class and of `update`.
         """
-        self = cls(pairs=pairs, feature_map=feature_map, missing=missing, ids=ids)
+        self = cls(pairs=pairs, feature_map=feature_map, ids=ids)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         return self.update(X, y, qid=qid, **weights)
 
@@ -223,7 +217,7 @@ class Pairgram:
             float64. A table has labels, query ids and weights itself, so the other arguments must
             be left out. Its features are read once, or twice if a feature map must be fitted. Its
             ``missing`` may be "zero", but not "mean" or "median", which other tables would not
-            share: give such values as `missing` of the statistics.
+            share: give such values in a `Fill`.
         y : array-like of shape (n_rows,), Clicks, or Preferences
             Relevance labels, any real numbers. Only a table does without. `Clicks` are for
             statistics with ``pairs="clicks"``. Comparisons of rows,
@@ -330,7 +324,7 @@ class Pairgram:
         """
         before = self._total
         ids = QueryIds(None if self.ids is None else IdSet())
-        empty = PairSums(self.settings, self.feature_map, fill=before.fill)
+        empty = PairSums(self.settings, before.feature_map, fill=before.fill)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         part = self._of(empty, ids)
         part.update(X, y, qid=qid, **weights)
@@ -354,7 +348,7 @@ class Pairgram:
         table.survey()
         fill = self._fill_of_table(table)
         table = table.filled() if fill is None else table.filling(fill)
-        first, feature_map = self._total.sums is None, self.feature_map
+        first, feature_map = self._total.sums is None, self._total.feature_map
         if feature_map is not None and first:
             rows = table.sample(limits.now.sample_rows).rows.X
             feature_map = self._total.fitted_map(rows, table.feature_names)
@@ -378,9 +372,8 @@ class Pairgram:
         if is_sparse:
             refuse_sparse()
         if fill.ndim and len(fill) != width:
-            raise ArgumentError(
-                "missing", f"must be one value for each of the {width} columns, got {len(fill)}"
-            )
+            text = f"must fill each of the {width} columns, got {len(fill)} values"
+            raise ArgumentError("feature_map", text)
         return np.array(np.broadcast_to(fill, width))
 
     def _fill_of_table(self, table: Table) -> Vector | None:
@@ -390,7 +383,7 @@ class Pairgram:
                 "missing",
                 "{=of scan }must be 'zero' or None: statistics do not hold means and medians, "
                 "which would differ from table to table{=. Give the values themselves, such as "
-                "Pairgram(missing=model.fill_values_)}",
+                "Pairgram(feature_map=model.feature_map_)}",
             )
         is_sparse = bool(table.layout.sparse)
         fill = self._fill_of(table.n_features, is_sparse=is_sparse)
@@ -423,19 +416,14 @@ class Pairgram:
 
     @property
     def feature_map(self) -> Any:
-        """The feature map, fitted if there are rows, or None."""
-        return copy.copy(self._total.feature_map)
+        """What a row is, fitted if there are rows, or None."""
+        fill = self._total.fill
+        return Chain.joined(copy.copy(self._total.feature_map), fill).value
 
     @property
     def feature_names_in_(self) -> list[str] | None:
         """Column names, if the rows came as a data frame."""
         return self._total.names
-
-    @property
-    def fill_values_(self) -> Vector | None:
-        """What takes the place of missing values, (n_columns,); None if they are an error."""
-        fill = self._total.fill
-        return None if fill is None or not fill.ndim else fill.copy()
 
     @property
     def n_rows(self) -> int:
@@ -600,7 +588,7 @@ class Pairgram:
         if constraint is not None:
             if prior is not None:
                 raise ValueError(NO_PRIOR)
-            if self.feature_map is not None:
+            if self._total.feature_map is not None:
                 raise ValueError(NO_MAP)
             n, one = self.n_features, np.array([float(alpha)])
             own = constraint.of_columns(n, n, self.feature_names_in_)
@@ -819,3 +807,28 @@ def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgra
 
 def _joined(first: Pairgram, second: Pairgram) -> Pairgram:
     return first._combine(second, 1)
+
+
+def _fixed_fill(fill: Fill | None) -> Vector | None:
+    """Return the values of a Fill, of shape () for one number."""
+    if fill is None or hasattr(fill, "fill_"):
+        return None if fill is None else fill.fill_
+    value = fill.checked_value
+    if isinstance(value, str):
+        raise ArgumentError(
+            "feature_map",
+            f"must have a fitted Fill, or numbers, got Fill({value!r}): statistics that are merged "
+            "must have one value in the place of what is missing, such as model.feature_map_",
+        )
+    return np.array(value)
+
+
+def _fixed_map(chain: Chain) -> Any:
+    """Return the map after what fills gaps, whose scale is fitted."""
+    if chain.scaling is not None and not hasattr(chain.scaling, "inputs_"):
+        raise ArgumentError(
+            "feature_map",
+            f"must have a fitted {type(chain.scaling).__name__}: statistics that are merged must "
+            "have one scale, such as that of model.feature_map_",
+        )
+    return chain.after_fill

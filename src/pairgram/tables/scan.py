@@ -123,7 +123,7 @@ def scan(
     missing : {"zero", "mean", "median"} or None, default=None
         What replaces missing features (null or NaN) if the ranker has no `missing` of its own: 0,
         or the weighted mean or median of the column over the rows that have a value, as in
-        `RankRLS`. The values become part of the fitted model, as `fill_values_`. A model that has
+        `RankRLS`. The values become part of the fitted model, as its `Fill`. A model that has
         such values uses them for every table that it scores; another one scores tables with None or
         "zero". With None, and a ranker without `missing`, a missing feature is an error.
     n_features : int or None, default=None

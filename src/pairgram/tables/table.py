@@ -17,10 +17,10 @@ from pairgram._support import limits
 from pairgram._support.arrays import entries_of, without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
-from pairgram._support.parameters import Missing
 from pairgram.data.blocks import Task
 from pairgram.data.streams import as_stream
 from pairgram.features.gaps import refuse_sparse, without_unknown
+from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
     GAPS,
     Columns,
@@ -81,7 +81,7 @@ class Table:
     schema: Any
     partitions: tuple[Partition, ...]
     engine: Engine
-    missing: Missing | None = None
+    missing: Any = None
     source_has_queries: bool = False
     progress: Progress | None = None
     files: SeenFiles = NO_FILES
@@ -299,7 +299,7 @@ class Table:
         draw = partial(drawn_of, size, tuple(before), with_gaps)
         return self.reduce(Task(draw, partial(join_drawn, size), needs_queries=False))
 
-    def with_missing(self, missing: Missing | None) -> Self:
+    def with_missing(self, missing: Any) -> Self:
         """Return the same table, whose missing values are replaced as a model says, if it does.
 
         Raises
@@ -307,13 +307,14 @@ class Table:
         ValueError
             If `scan` was told another way.
         """
-        if missing is None or missing == self.missing:
+        if not isinstance(missing, str) and not missing.any():
+            missing = "zero"
+        if missing is self.missing or str(missing) == self.missing:
             return self
         if self.missing is not None:
             raise ArgumentError(
                 "missing",
-                f"of the model is {missing!r}, but scan was told {{missing={self.missing!r}}}: "
-                "give one of them",
+                f"of scan is {self.missing!r}, but the model has Fill({missing!r}): give one",
             )
         return replace(self, missing=missing)
 
@@ -328,8 +329,9 @@ class Table:
             return self
         if self.layout.sparse:
             refuse_sparse()
-        if self.missing == "zero":
-            return self.filling(np.zeros(self.n_features))
+        if not isinstance(self.missing, str) or self.missing == "zero":
+            values = 0.0 if isinstance(self.missing, str) else self.missing
+            return self.filling(np.array(np.broadcast_to(values, self.n_features)))
         known = self.filling(np.full(self.n_features, np.nan))
         fill = means_of(known) if self.missing == "mean" else medians_of(known)
         table = self.filling(without_unknown(fill, self.missing, self.feature_names))
@@ -383,24 +385,23 @@ class Table:
             )
         if table.layout.fill is None:
             best = getattr(model, "best_estimator_", model)
-            fill = getattr(best, "fill_values_", None)
+            fill = Chain.of(getattr(best, "feature_map_", None)).fill
             if hasattr(best, "steps") and self.missing is not None:
                 text = "must be None for a pipeline, whose steps say what becomes of missing values"
                 raise ArgumentError("missing", f"{text}, got {self.missing!r}")
             if fill is not None:
-                if self.missing == "zero" and fill.any():
+                if self.missing == "zero" and fill.fill_.any():
                     raise ArgumentError(
                         "missing",
                         "must not be 'zero' for this model, which has the values of its fit: leave "
                         "it out",
                     )
-                table = table.filling(fill)
+                table = table.filling(fill.fill_)
             elif self.missing in ("mean", "median"):  # of these rows, so that scores depend on them
                 raise ArgumentError(
                     "missing",
                     f"must be None or 'zero' for this model, got {self.missing!r}: it was fitted "
-                    f"without the {self.missing}s of columns, as {{missing={self.missing!r}}} of "
-                    "its fit keeps them",
+                    f"without the {self.missing}s of columns, which Fill({self.missing!r}) keeps",
                 )
             elif hasattr(best, "steps"):
                 table = table.with_gaps()

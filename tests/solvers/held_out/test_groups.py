@@ -43,7 +43,7 @@ def refitted(model, splits, X, y, qid, **rows):
         for number, alpha in enumerate(ALPHAS):
             own = model.set_params(alpha=alpha).fit(X[train], y[train], qid=qid[train], **of_train)
             added = rows["offset"][test] if "offset" in rows else 0.0
-            scores[number, test] = own.predict(X[test], qid=qid[test]) + added
+            scores[number, test] = own.predict(X[test]) + added
     return scores
 
 
