@@ -37,7 +37,7 @@ LAYERS = {
 } | {room: {PUBLIC, *FLOORS} for room in ROOMS}
 # The folders that know a room, of which others ask nothing: none is to be left.
 THAT_KNOW = {
-    "tables": {"certainty", "cli", "cross", "rankers", "solvers"},
+    "tables": {"cli"},
 }
 OF_THE_COMMAND_LINE = {"typer", "click"}
 

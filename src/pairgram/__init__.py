@@ -108,7 +108,6 @@ _NAMES = {
     "rankers.load": ("load_model", "save_model"),
     "rankers.rank_rls": ("RankRLS", "RankRLSCV"),
     "rankers.rank_svm": ("RankSVM", "RankSVMCV"),
-    "rankers.scores": ("predict",),
     "solvers.pairgram": ("Pairgram",),
 }
 for _room in ROOMS.values():

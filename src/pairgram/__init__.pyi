@@ -85,9 +85,9 @@ from pairgram.rankers.fit_many import fit_many as fit_many
 from pairgram.rankers.load import load_model as load_model, save_model as save_model
 from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
-from pairgram.rankers.scores import predict as predict
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
+from pairgram.tables.scores import predict as predict
 from pairgram.trec.files import (
     read_qrels as read_qrels,
     read_run as read_run,

@@ -87,7 +87,7 @@ ROOMS = {
     "plots": Room(),
     "pyterrier": Room(is_attribute=False),
     "tables": Room(
-        {"tables.scan": ("scan",)},
+        {"tables.scan": ("scan",), "tables.scores": ("predict",)},
         words={
             "command line": {
                 "tables.scan": ("read_ids", "read_labels"),

@@ -13,9 +13,9 @@ import pairgram as pg
 from axes import every
 from parts.data import mix
 from parts.model_selection import Folds
-from parts.rankers import preparation
 from parts.solvers import statistics_of
 from parts.support import on_threads
+from parts.tables import GivenTable
 from row_value import inputs_of, row_value
 from table_sources import cut_table, make_rows
 
@@ -92,7 +92,7 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     tolerance = 1e-12 if dtype is np.float64 else 1e-6
     spec = model._spec()
     (pair_settings,) = spec.settings
-    reader = preparation.GivenTable(clone(model), table, spec.rows).reader(spec.rows.ways[0])
+    reader = GivenTable(clone(model), table, spec.rows).reader(spec.rows.ways[0])
     totals = statistics_of(table, [reader], [pair_settings], scale, None)
     found = totals[0, pair_settings, 0].gram
     wanted = pg.Pairgram(pairs=pg.Pairs(pairs, weighting=weighting))

@@ -7,7 +7,7 @@ import datetime
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard, overload
@@ -157,6 +157,47 @@ def _not_numbers_in(X: RowsLike) -> dict[Any, str]:
 def entries_of(column: object, width: int) -> list[str]:
     """Return the names of the features of a column of lists."""
     return [f"{column}[{entry}]" for entry in range(width)]
+
+
+_FIRST_ENTRY = re.compile(r"(.+)\[0\]", re.DOTALL)
+
+
+def columns_of(features: Sequence[str], known: Container[str]) -> tuple[list[str], dict[str, int]]:
+    """Return the columns of features, some of which may be the entries of lists.
+
+    Parameters
+    ----------
+    features : sequence of str
+        Names of columns, or of all entries of a column of lists, in their order.
+    known : container of str
+        The names of all columns.
+
+    Returns
+    -------
+    columns : list of str
+    widths : dict of str to int
+        How many entries a column has, if these are named.
+    """
+    columns: list[str] = []
+    widths: dict[str, int] = {}
+    for name in features:
+        column = columns[-1] if columns else ""
+        if column in widths and name == f"{column}[{widths[column]}]":
+            widths[column] += 1
+            continue
+        first = _FIRST_ENTRY.fullmatch(name)
+        if name not in known and first is not None and first[1] in known:
+            name = first[1]
+            widths[name] = 1
+        columns.append(name)
+    return columns, widths
+
+
+def features_among(features: Sequence[str], known: Container[str], but: str | None) -> list[str]:
+    """Return those of some features whose columns are known, without those of one column."""
+    columns, widths = columns_of(features, known)
+    own = (one for one in columns if one in known and one != but)
+    return [name for one in own for name in (entries_of(one, widths.get(one, 0)) or [one])]
 
 
 def with_entries(X: Any, name: str = "X") -> Any:

@@ -19,6 +19,7 @@ from pairgram.certainty.evidence import degrees_of_labels
 from pairgram.certainty.posterior import Posterior
 from pairgram.data.dataset import RankingData, RowInfo, apply_half_laplacian
 from pairgram.data.pairs import Pairs
+from pairgram.data.streams import as_stream
 from pairgram.features.base import is_kernel
 from pairgram.features.inputs import prepared_as
 from pairgram.features.kernel_map import with_support, with_support_of
@@ -33,7 +34,6 @@ from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import leave_query_out
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.pairgram import Pairgram
-from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import RowsLike
@@ -122,7 +122,7 @@ def posterior(
         )
     info = RowInfo(qid, sample_weight, query_weight, offset, groups)
     if not isinstance(X, Pairgram):
-        table = as_table(X, y=y, **info._asdict())
+        table = as_stream(X, y=y, **info._asdict())
         if table is None:
             checked_rows(model, X)
             rows = GivenArrays(copy(model), X, y, info, spec.rows)

@@ -186,11 +186,10 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _lowest_score(ranker: BaseEstimator, rows: Any) -> float:
-    from pairgram.rankers.scores import scores_of_table
-    from pairgram.tables.table import as_table
+    from pairgram.data.streams import as_stream
 
-    table = as_table(rows)
-    scores = ranker.predict(rows) if table is None else scores_of_table(ranker, table)
+    table = as_stream(rows)
+    scores = ranker.predict(rows) if table is None else table.scores(ranker)
     return float(scores.min())
 
 

@@ -148,7 +148,7 @@ def _side(file: str, column: str, names: list[str], option: str) -> tuple[Any, A
     """Return the table of a file with the columns that a model knows, or its ids if it has none."""
     import numpy as np
 
-    from pairgram.tables.columns import features_among
+    from pairgram._support.arrays import features_among
 
     schema = room_with("command line", "source_of")(file).schema
     own = features_among(names, () if schema is None else schema.names, column)

@@ -279,7 +279,7 @@ def predict(
     if keep is not None and not has_columns:
         raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
     if columns.make_table(file) or has_columns:
-        from pairgram.rankers import scores as row_scores
+        from pairgram.tables import scores as row_scores
 
         refuse_with_table(sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")

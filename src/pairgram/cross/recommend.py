@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,10 @@ from pairgram._support.arrays import (
     blocks,
     checked_sparse,
     column_names,
+    columns_of,
     read_rows,
-    require_columns,
     select_columns,
+    with_entries,
     without_names,
 )
 from pairgram._support.checks import (
@@ -38,6 +39,7 @@ from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import is_integer
 from pairgram.cross.products import Cross
 from pairgram.data.queries import as_ids, plain_ids
+from pairgram.data.streams import as_stream
 from pairgram.features.base import checked, dense, node_map_of
 from pairgram.features.gaps import filled
 from pairgram.features.row_values import Chain
@@ -45,9 +47,6 @@ from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
 from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
 from pairgram.rankers.scores import Scorer, checked_rows
-from pairgram.tables.columns import columns_of, features_among
-from pairgram.tables.scan import scan
-from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -439,10 +438,10 @@ def _read(
 ) -> tuple[Any, AnyArray]:
     """Return rows, which may be those of a table, and their ids."""
     argument = f"{name.removesuffix('s')}_ids"
-    table = as_table(rows)
-    if table is not None:
+    stream = as_stream(rows)
+    if stream is not None:
         column = ids if isinstance(ids, str) else None
-        rows, found = _of_table(model, table, column, argument)
+        rows, found = stream.items(model, column, argument)
         ids = found if ids is None or column is not None else ids
     elif isinstance(ids, str):
         ids = select_columns(rows, ids, argument)
@@ -461,44 +460,11 @@ def _read(
 def _without_lists(model: BaseEstimator | BatchFit, rows: Any) -> Any:
     """Return a frame with the entries of lists as columns, if a model knows such columns."""
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
-    there = column_names(rows)
-    if not there or not columns_of(names, there)[1]:
+    there = column_names(rows) or []
+    columns, widths = columns_of(names, there)
+    if not widths:
         return rows
-    table = scan(rows, features=features_among(names, there, None))
-    return _of_table(model, table, None, "")[0]
-
-
-def _of_table(
-    model: BaseEstimator | BatchFit, table: Table, column: str | None, argument: str
-) -> tuple[Any, Any]:
-    """Return rows of a table in memory, of those columns that a model knows, and a column of ids.
-
-    The rows are a table of pyarrow if the model knows columns by their names.
-    """
-    layout = table.layout
-    if column is not None:
-        require_columns([column], table.names_of_columns, argument, "the table")
-        table = replace(table, layout=replace(layout, qid=column))
-    names = getattr(model, "feature_names_in_", None)
-    known = layout.feature_names() if names is None else [str(name) for name in names]
-    own = features_among(known, layout.features, column)
-    if own and (names is not None or column in layout.features):
-        table = table.with_features(own)
-    fill = Chain.of(getattr(model, "feature_map_", None)).fill
-    if fill is not None and names is not None:
-        values = dict(zip(known, fill.fill_, strict=True))
-        table = table.filling(
-            np.array([values.get(one, np.nan) for one in table.layout.feature_names()])
-        )
-    elif table.layout.fill is None:
-        table = table.with_gaps()
-    found = table.rows()
-    rows = found.X
-    if table.layout.features and (names is not None or isinstance(model, BatchFit)):
-        import pyarrow
-
-        rows = pyarrow.table(dict(zip(table.layout.feature_names(), rows.T, strict=True)))
-    return rows, None if table.layout.qid is None else found.query
+    return with_entries(select_columns(rows, [name for name in columns if name in there], "rows"))
 
 
 def _distinct(ids: Any, name: str) -> AnyArray:

@@ -24,6 +24,32 @@ class Stream(ABC):
     The core asks a stream itself for what it would do with arrays.
     """
 
+    is_of_clicks: Any
+    has_queries: Any
+
+    @abstractmethod
+    def fitted(self, model: Any, spec: Any, validation: Any) -> dict[str, Any]:
+        """Return the attributes of a ranker that is fitted to the rows, as its `spec` says."""
+
+    @abstractmethod
+    def scores(self, model: Any) -> Any:
+        """Return the scores of the rows by a fitted model, in their order, (n_rows,)."""
+
+    @abstractmethod
+    def statistics(self, total: Any) -> Any:
+        """Return `Pairgram` statistics with the rows added."""
+
+    @abstractmethod
+    def arrays(self, model: Any) -> tuple[Any, Any, Any]:
+        """Return a fitted model of arrays, all rows that it scores, and their query ids or None."""
+
+    @abstractmethod
+    def items(self, model: Any, column: str | None, argument: str) -> tuple[Any, Any]:
+        """Return all rows with the columns that a model knows, and a column of ids or None.
+
+        Errors of the column name an argument.
+        """
+
     @abstractmethod
     def evaluate(
         self, metrics: Sequence[Any], model: Any, *, per_query: bool, of_lists: bool

@@ -116,6 +116,29 @@ class Judged(NamedTuple):
         return Judged(self.means[models], self.deviations[models], splits)
 
 
+class ModelJudge(Protocol):
+    """What judges linear models by rows that they have not seen."""
+
+    @property
+    def metric(self) -> Any:
+        """What it judges by."""
+
+    @property
+    def splits(self) -> Splits | None:
+        """The (training rows, test rows) of every split, where rows have numbers."""
+
+    def counts(self) -> Sequence[Any]:
+        """Return how often every split trains on each row."""
+
+    def judge_models(
+        self,
+        data: Dataset[RankingData],
+        scored: Sequence[Dataset[RankingData]],
+        coefs: Sequence[Vector],
+    ) -> Judged:
+        """Judge the models of every split, or of all rows."""
+
+
 @dataclass(frozen=True, eq=False)
 class BaseJudge(ABC):
     """What is held out of some rows, or of their comparisons.

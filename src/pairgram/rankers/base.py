@@ -26,6 +26,7 @@ from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant, refuse_score_without_ids
+from pairgram.data.streams import as_stream
 from pairgram.features.base import describe_map
 from pairgram.features.kernels import is_precomputed
 from pairgram.features.pipelines import PipelineScorer, knows_text
@@ -36,7 +37,6 @@ from pairgram.metrics.evaluation import evaluate
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
-    GivenTable,
     Spec,
 )
 from pairgram.rankers.prior import frozen
@@ -47,10 +47,8 @@ from pairgram.rankers.scores import (
     names_of,
     rows_to_score,
     scores_of,
-    scores_of_table,
 )
 from pairgram.solvers.ridge_path import ColumnSums
-from pairgram.tables.table import as_table
 
 if TYPE_CHECKING:
     from pairgram._support.parameters import Scope
@@ -192,24 +190,12 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit what `_spec` says to arrays or to a table."""
         spec = self._spec()
-        table = as_table(X, y=y, **info._asdict())
-        rows: GivenArrays | GivenTable
-        if table is None:
+        stream = as_stream(X, y=y, **info._asdict())
+        if stream is None:
             rows = GivenArrays(self, X, y, info, spec.rows)
-            fitted = rows.spec_of(spec).fit_arrays(rows, validation)
+            fitted = rows.with_told(rows.spec_of(spec).fit_arrays(rows, validation))
         else:
-            rows = GivenTable(self, table, spec.rows)
-            spec = rows.spec_of(spec)
-            known = rows.in_memory(validation)
-            if known is None:
-                fitted = spec.fit_table(rows, validation)
-            else:
-                rows, validation = known
-                fitted = spec.fit_arrays(rows, validation)
-        fitted |= rows.told
-        if rows.fill is not None:
-            chain = Chain.of(fitted["feature_map_"])
-            fitted["feature_map_"] = chain._replace(fill=rows.fill).value
+            fitted = stream.fitted(self, spec, validation)
         if type(self).fit.__module__.startswith("pairgram."):  # else a subclass has set some first
             for name in tuple(vars(self)):
                 if name[-1] == "_" and name not in OF_COLUMNS:
@@ -294,9 +280,9 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         most 64 MiB. To change a fitted map, assign a new array: a change within an array may not be
         noticed.
         """
-        table = as_table(X)
-        if table is not None:
-            return scores_of_table(self, table)
+        stream = as_stream(X)
+        if stream is not None:
+            return stream.scores(self)
         rows = self._rows_to_score(X)
         with naming_not_finite(getattr(self, "feature_names_in_", None)):
             scores = scores_of(self, rows)
@@ -365,10 +351,10 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             error into NaN.
         """
         check_is_fitted(self)
-        table = as_table(X, y=y, qid=qid, sample_weight=sample_weight)
-        if table is not None:
-            name = "ips_dcg@10" if table.is_of_clicks else "ndcg@10"
-            return float(evaluate(name, table, self)[name])
+        stream = as_stream(X, y=y, qid=qid, sample_weight=sample_weight)
+        if stream is not None:
+            name = "ips_dcg@10" if stream.is_of_clicks else "ndcg@10"
+            return float(evaluate(name, stream, self)[name])
         judged: Any = y
         judgements = as_judgements(y)
         of_rows = judgements is None or judgements.comparisons is None

@@ -13,9 +13,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, Vector, verbatim
-from pairgram._support.machine import cached_property
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_rows,
@@ -31,9 +29,7 @@ from pairgram.features.inputs import (
     InputMap,
     fit_after,
     fit_inputs,
-    inputs_of_moments,
     prepared_as,
-    require_zeros,
     whole_map,
 )
 from pairgram.features.kernels import is_precomputed
@@ -42,6 +38,7 @@ from pairgram.model_selection.judge import (
     BaseJudge,
     Criterion,
     Judge,
+    ModelJudge,
     criterion_of,
     metric_of,
 )
@@ -50,11 +47,6 @@ from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.group_fits import RowSets, in_one_block
-from pairgram.tables.blocks import BlockReader, Blocks, one_row
-from pairgram.tables.folds import Folds
-from pairgram.tables.judge import TableJudge, table_metric
-from pairgram.tables.survey import Moments
-from pairgram.tables.table import Table, as_table
 
 # The inputs that have quantiles.
 QUANTILES = ("quantile", "raw+quantile")
@@ -383,18 +375,65 @@ class Spec(ABC):
             "y", "must be labels, got Preferences, which RankRLS, RankSVM and their searches take"
         )
 
-    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to a table; see also `rows.told`.
+    def fit_stream(self, rows: Any, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to a stream; see also `rows.told`.
 
         A spec without this method says in `Preparation.no_table` why, which is told before.
         """
         raise NotImplementedError
 
 
-_Spec = TypeVar("_Spec", bound=Spec)
+SpecOf = TypeVar("SpecOf", bound=Spec)
 
 
-class GivenArrays:
+class GivenRows(ABC):
+    """Rows that a ranker is fitted to.
+
+    Attributes
+    ----------
+    has_queries : bool
+        Whether queries were given.
+    prior : Prior or None
+        What the parameter `prior` says. It is read when rows are mapped, and the same for all maps.
+    fill : Fill or None
+        What takes the place of missing values, which the rows have no more.
+    told : dict
+        The attributes of the model that its rows and its prior tell, after the fit.
+    """
+
+    has_queries: bool
+    prior: Prior | None = None
+    fill: Any
+    told: Any
+
+    @abstractmethod
+    def spec_of(self, spec: SpecOf) -> SpecOf:
+        """Return what is fitted to rows like these: to labels, clicks or comparisons."""
+
+    @abstractmethod
+    def fitted(self, way: Chain) -> Dataset[RankingData]:
+        """Return the rows with inputs and a map, and with the scores of the prior."""
+
+    @abstractmethod
+    def judge(
+        self,
+        data: Dataset[RankingData],
+        maps: Sequence[Any],
+        search: Search,
+        validation: Validation,
+    ) -> ModelJudge:
+        """Return which rows a search holds out, and what judges them."""
+
+    def with_told(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes of a model with what its rows tell."""
+        fitted |= self.told
+        if self.fill is not None:
+            chain = Chain.of(fitted["feature_map_"])
+            fitted["feature_map_"] = chain._replace(fill=self.fill).value
+        return fitted
+
+
+class GivenArrays(GivenRows):
     """Rows that `fit` is given as arrays.
 
     Attributes
@@ -403,15 +442,8 @@ class GivenArrays:
         The arguments of `fit` that tell of the rows, as they were given.
     data : RankingData
         The rows after the checks. They have the scores of a prior that are the same for all maps.
-    has_queries : bool
-        Whether queries were given, by ids or by sizes.
-    fill : Fill or None
-        What takes the place of missing values, which `data` has no more.
-    prior : Prior or None
-        What the parameter `prior` says. It is read when rows are mapped, and the same for all maps.
     """
 
-    prior: Prior | None = None
     held_weights: Vector | None = None  # of the rows of a validation set
 
     def __init__(
@@ -460,7 +492,7 @@ class GivenArrays:
             scorer, X = scorer.of_filled(self.data.names), self.data.X
         return data.plus_offset(scorer.scores(X, data))
 
-    def spec_of(self, spec: _Spec) -> _Spec:
+    def spec_of(self, spec: SpecOf) -> SpecOf:
         """Return what is fitted to rows like these: to labels, clicks or comparisons."""
         judgements = self.data.judgements
         return spec if judgements is None else judgements.fitted_by(spec)
@@ -515,229 +547,3 @@ class GivenArrays:
         if cv is None and held is None:
             cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
         return Judge.make(pattern, cv, held, search.scoring)
-
-
-class GivenTable:
-    """The rows of a table, whose missing values are filled.
-
-    Attributes
-    ----------
-    table : Table
-    has_queries : bool
-        Whether the table has query ids.
-    prior : Prior or None
-        What the parameter `prior` says. It is read when a reader is made, and the same for all.
-    """
-
-    prior: Prior | None = None
-
-    def __init__(self, model: BaseEstimator, table: Table, preparation: Preparation) -> None:
-        """Check that the model can be fitted to the table.
-
-        Raises
-        ------
-        ValueError
-            If the model is fitted to no table; if the table has no labels, or no query ids where
-            pairs are formed within queries; or if the rows of a query do not stand together.
-        """
-        if preparation.no_table:
-            raise ValueError(preparation.no_table)
-        name = type(model).__name__
-        table.require_labels(f"{name}.fit")
-        if table.is_of_clicks and not table.survey().highest > 0:
-            raise ArgumentError(
-                None, f"the table has no click: {name}.fit wants labels above 0 where one clicked"
-            )
-        self.has_queries = table.has_queries
-        if model._needs_queries and not self.has_queries:
-            text = f"{name}.fit compares rows within queries: {table.advice_on_ids}"
-            raise ArgumentError(None, text)
-        if preparation.filler is not None:
-            table = table.with_missing(preparation.filler.checked_value)
-        sparse = table.layout.sparse
-        self._whole = table.in_memory() if sparse else None
-        table.survey()
-        self._model, self._preparation = model, preparation
-        self.table = table.filled()
-        model.n_features_in_ = self.table.n_features
-        model.__dict__.pop("feature_names_in_", None)
-        if self.table.feature_names is not None:
-            model.feature_names_in_ = np.array(self.table.feature_names, dtype=object)
-
-    def spec_of(self, spec: _Spec) -> _Spec:
-        """Return what is fitted to rows like these: to labels or clicks."""
-        return spec.of_clicks() if self.table.is_of_clicks else spec
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """The attributes of the model that its rows and its prior tell, after the fit."""
-        return {
-            "uses_qid_": self.has_queries,
-            "prior_": None if self.prior is None else self.prior.kept,
-        }
-
-    @property
-    def fill(self) -> Fill | None:
-        """What takes the place of missing values, or None."""
-        table = self.table
-        if table.missing is None:
-            return None
-        by_word = isinstance(table.missing, str) and table.missing != "zero"
-        word = table.missing if by_word else table.layout.fill
-        return Fill(word)._of(table.layout.fill, table.feature_names)
-
-    def in_memory(self, validation: Validation) -> tuple[GivenArrays, Validation] | None:
-        """Return sparse rows and their validation set in memory, or None if they are not there.
-
-        Wide sparse rows are solved by steps that read them hundreds of times.
-        """
-        if self._whole is None:
-            return None
-        held = None
-        if validation is not None:
-            held = same_columns(self.table, validation).in_memory()
-            if held is None:
-                return None
-        whole = self._whole
-        info = RowInfo(whole.query, sample_weight=whole.weights)
-        rows = GivenArrays(self._model, whole.X, whole.y, info, self._preparation)
-        if held is None:
-            return rows, None
-        assert held.y is not None
-        rows.held_weights = held.weights
-        return rows, (held.X, held.y, held.query)
-
-    @cached_property
-    def _drawn(self) -> RankingData:
-        """At most `Limits.sample_rows` rows, which do not depend on the partitions."""
-        rows = self.table.sample(limits.now.sample_rows).rows
-        assert rows.y is not None
-        return RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
-
-    @cached_property
-    def _moments(self) -> Moments:
-        """What scales are made of; they are exact."""
-        return self.table.of_rows(Moments.of, Moments.join)
-
-    def reader(self, way: Chain) -> BlockReader:
-        """Return what makes rows of the table into blocks with inputs and a map.
-
-        Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
-        """
-        table, kind, preparation = self.table, way.kind, self._preparation
-        draws = way.then is not None or kind in QUANTILES
-        # Otherwise the type and the number of features are enough.
-        data = self._drawn if draws else one_row(table)
-        if table.feature_names is not None:
-            data = replace(data, names=np.array(table.feature_names, dtype=object))
-        inputs: FittedInputs | None = None
-        if kind in QUANTILES:
-            inputs = preparation.inputs(data, kind)
-        elif kind is not None:
-            require_zeros(kind, data.X)
-            found = self._moments
-            variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
-            inputs = replace(
-                inputs_of_moments(
-                    kind, found.lowest, found.highest, found.mean, variance, table.survey().n_rows
-                ),
-                feature_names_in_=data.names,
-            )
-        own = preparation.with_map(data, way.then, inputs)
-        prior = None
-        if preparation.prior is not None:
-            prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
-        self.prior = prior
-        if prior is not None:
-            own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
-            prior = prior.of_filled(table.feature_names, "the table")
-        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
-        scores = None if prior is None else prior.scores
-        return BlockReader(own, scores)
-
-    def fitted(self, way: Chain) -> Blocks[RankingData]:
-        """Return the blocks of the table with inputs, a map, and the scores of the prior."""
-        reader = self.reader(way)
-        return Blocks(self.table, reader.pattern, (reader.data,))
-
-    def held(self, search: Search, validation: Validation) -> Table:
-        """Return the table of the rows that a search holds out.
-
-        Raises
-        ------
-        ValueError
-            If the search cannot hold rows of a table out, or if `validation` does not suit it.
-        """
-        if validation is None:
-            return self.table
-        if search.cv is not None:
-            raise ValueError(f"give cv or validation, not both: got cv={search.cv!r} and a table")
-        return same_columns(self.table, validation)
-
-    def judge(
-        self,
-        data: Dataset[RankingData],
-        maps: Sequence[Any],
-        search: Search,
-        validation: Validation,
-    ) -> TableJudge:
-        """Return which rows a search holds out, and what judges them."""
-        if validation is None and not all(one is None or is_known(one) for one in maps):
-            raise ValueError(
-                "feature_map must be one of this package for folds of a table, because others "
-                "are fitted to the rows of every split: give validation= another table"
-            )
-        return self.judge_of(search, validation)
-
-    def judge_of(self, search: Search, validation: Validation, exact: bool = False) -> TableJudge:
-        """Return which rows a search holds out, and what judges them.
-
-        If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
-        otherwise.
-        """
-        held, folds = self.held(search, validation), None
-        leaves_out = exact and validation is None and search.cv is None
-        if validation is None:
-            survey, cv, groups = held.survey(), search.cv, held.survey().group_of
-            n_held = survey.n_queries if groups is None else int(groups.max()) + 1
-            n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
-            each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
-            if cv is None:
-                cv = held_by_default(n_held, survey.n_rows, each_group)
-            folds = None if leaves_out and groups is None else Folds.of(held, cv)
-            leaves_out &= folds is None or cv is None
-        metric = table_metric(held, search.scoring)
-        return TableJudge(held, metric, folds, leaves_out)
-
-
-def same_columns(table: Table, other: object) -> Table:
-    """Return a validation table, after checking that it has the columns of the table of `fit`.
-
-    Raises
-    ------
-    ValueError
-        If it is no table, or has other features, no labels or no query ids.
-    """
-    given, other = other, as_table(other)
-    if other is None:
-        raise ArgumentError(
-            "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"
-        )
-    other = other.widened(table.n_features).with_features(table.feature_names)
-    if other.feature_names != table.feature_names or other.n_features != table.n_features:
-        raise ArgumentError(
-            "validation",
-            verbatim(
-                "must have the features of the table of fit, "
-                f"{table.feature_names or table.n_features}, got "
-                f"{other.feature_names or other.n_features}"
-            ),
-        )
-    if other.has_queries != table.has_queries:
-        raise ArgumentError(
-            "validation", "must have query ids if the table of fit has, and only then"
-        )
-    other.require_labels("validation")
-    other.survey()
-    fill = table.layout.fill
-    return other.filled() if fill is None else other.filling(fill)

@@ -26,9 +26,9 @@ from pairgram.features.inputs import whole_parts
 from pairgram.features.kernel_map import refuse_kernel
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import (
-    BaseJudge,
     Judge,
     Judged,
+    ModelJudge,
     as_list,
     choose,
     column_of,
@@ -38,8 +38,7 @@ from pairgram.model_selection.judge import (
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.data_sets import DataSets, FittedSets
 from pairgram.rankers.preparation import (
-    GivenArrays,
-    GivenTable,
+    GivenRows,
     Preparation,
     Search,
     Spec,
@@ -67,7 +66,6 @@ from pairgram.solvers.svm_training import (
     solve_svm_sets,
     warn_if_not_converged,
 )
-from pairgram.tables.judge import TableJudge
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, Estimator, Transformer
@@ -127,7 +125,7 @@ class SvmSpec(Spec):
         settings = replace(self.settings, pairs=replace(self.settings.pairs, kind="clicks"))
         return replace(self, settings=settings, search=search)
 
-    def fit_arrays(self, rows: GivenArrays | GivenTable, validation: Validation) -> dict[str, Any]:
+    def fit_arrays(self, rows: GivenRows, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to arrays, or to a table alike."""
         if self.search is None:
             fitted, histories = self._solved(rows)
@@ -136,13 +134,11 @@ class SvmSpec(Spec):
         warn_if_not_converged(histories, self.settings)
         return fitted | {"_loss": self.settings.loss}
 
-    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to a table."""
+    def fit_stream(self, rows: GivenRows, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to a stream."""
         return self.fit_arrays(rows, validation)
 
-    def _solved(
-        self, rows: GivenArrays | GivenTable
-    ) -> tuple[dict[str, Any], list[_core.Convergence]]:
+    def _solved(self, rows: GivenRows) -> tuple[dict[str, Any], list[_core.Convergence]]:
         """Fit one feature map and one C."""
         assert self.Cs is not None
         data = rows.fitted(self.rows.ways[0])
@@ -225,7 +221,7 @@ class SvmSpec(Spec):
         return FittedSets(weights, own, shared, states, reasons)
 
     def _searched(
-        self, rows: GivenArrays | GivenTable, search: Search, validation: Validation
+        self, rows: GivenRows, search: Search, validation: Validation
     ) -> tuple[dict[str, Any], list[_core.Convergence]]:
         """Judge every feature map and C on rows that are held out, and fit the best to all rows."""
         settings, maps = self.settings, [way.then for way in self.rows.ways]
@@ -276,9 +272,7 @@ class SvmSpec(Spec):
         fitted |= self._results(candidates, judged, ranks, best)
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
 
-    def _searched_as_set(
-        self, rows: Dataset[RankingData], judge: BaseJudge | TableJudge
-    ) -> _Candidate | None:
+    def _searched_as_set(self, rows: Dataset[RankingData], judge: ModelJudge) -> _Candidate | None:
         """Return the candidate of a map, if compiled code searches small rows in folds."""
         data = rows.pattern
         if rows.is_read or 8 * len(data.y) * data.n_features > limits.now.smallest_single:
@@ -347,7 +341,7 @@ class _Candidate:
 def _held_out(
     training: Training,
     data: Dataset[RankingData],
-    judge: BaseJudge | TableJudge,
+    judge: ModelJudge,
     mapped_part: Callable[[Rows], RankingData],
     Cs: Vector,
 ) -> tuple[Judged, list[_core.Convergence]]:
@@ -359,7 +353,7 @@ def _held_out(
         The rows, prepared for solutions.
     data : Dataset of RankingData
         The rows, with the feature map fitted to all of them.
-    judge : BaseJudge or TableJudge
+    judge : ModelJudge
     mapped_part : callable
         Takes row numbers, and returns these rows with a map that is fitted to them.
     Cs : ndarray of shape (n_Cs,), ascending

@@ -40,7 +40,6 @@ from pairgram.model_selection.splits import default_cv, held_by_default
 from pairgram.rankers.data_sets import DataSets, FittedSets
 from pairgram.rankers.preparation import (
     GivenArrays,
-    GivenTable,
     Preparation,
     Search,
     Spec,
@@ -79,17 +78,7 @@ from pairgram.solvers.ridge_path import (
     blas_guard,
     default_alphas,
 )
-from pairgram.solvers.statistics import NO_GRAM, SPARSE_GRAM, require_gram
-from pairgram.tables.blocks import BlockReader
-from pairgram.tables.judge import HeldOutModels, TableJudge
-from pairgram.tables.least_squares import (
-    Key,
-    Totals,
-    refuse_folds,
-    solve_path,
-    statistics_of,
-    warn_of_equal_table,
-)
+from pairgram.solvers.statistics import SPARSE_GRAM, require_gram
 
 if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator
@@ -97,8 +86,6 @@ if TYPE_CHECKING:
 
 # A ridge that is so many times the squares of a column leaves nothing of it.
 SHRUNK = 1e6
-# A table takes memory for its Gram matrix, that of a block, and a solution.
-TABLE_GRAM = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,7 +407,7 @@ class RidgeSpec(LeastSquares):
             constrained = self.constraint is not None
             search.criterion.require(self.settings, self.alphas, told, constrained=constrained)
         judge: PathJudge | None = None
-        candidates: list[_Candidate] = []
+        candidates: list[Candidate] = []
         iterate: bool | None = None
         if held is None and self.takes_sets and (known := self._searched_as_set(data)):
             return self._chosen([known[0]], known[1], prior)
@@ -453,7 +440,7 @@ class RidgeSpec(LeastSquares):
         assert judge is not None
         return self._chosen(candidates, judge.metric, prior)
 
-    def _searched_as_set(self, data: RankingData) -> tuple[_Candidate, Metric] | None:
+    def _searched_as_set(self, data: RankingData) -> tuple[Candidate, Metric] | None:
         """Return the only candidate and its metric, if compiled code searches small rows."""
         small = len(data.y) * data.n_features <= limits.now.largest_set
         if not small or data.preferences is not None:
@@ -478,7 +465,7 @@ class RidgeSpec(LeastSquares):
         judged = judge.judge.judge_units(found.scores)
         one = replace(coordinates, told=form)
         told = data, one, settings, False, found.values[0], found.models[0], judged
-        return _Candidate(*told, found.column_sums if tells else None), judge.judge.metric
+        return Candidate(*told, found.column_sums if tells else None), judge.judge.metric
 
     def _form_of_set(self, coordinates: Coordinates, settings: Pairs) -> tuple[str, bool]:
         """Return the form in which compiled code solves rows, and whether sums are kept."""
@@ -553,13 +540,13 @@ class RidgeSpec(LeastSquares):
         settings: Pairs,
         scale: bool,
         judge: PathJudge,
-    ) -> _Candidate | None:
+    ) -> Candidate | None:
         """Judge one combination along its ridges.
 
         The result is None if steps of conjugate gradients take longer than direct solutions.
         Decompositions are not kept: in the dual form each takes at least 8 n² bytes.
         """
-        make = partial(_Candidate, data, coordinates, settings, scale)
+        make = partial(Candidate, data, coordinates, settings, scale)
         given = self._descending
         if coordinates.constraint is not None or coordinates.iterate:
             assert isinstance(judge, HoldOut)
@@ -584,7 +571,7 @@ class RidgeSpec(LeastSquares):
 
     def _chosen(
         self,
-        candidates: Sequence[_Candidate],
+        candidates: Sequence[Candidate],
         metric: Measure,
         prior: Prior | None,
     ) -> dict[str, Any]:
@@ -637,114 +624,12 @@ class RidgeSpec(LeastSquares):
         fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
         return fitted
 
-    def fit_table(self, rows: GivenTable, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to a table.
-
-        The features are read once, and once more to judge scores.
-        """
-        table, judge = rows.table, None
-        if self.search is not None:
-            all_rows = any(one.joins_all_rows for one in self.settings)
-            if validation is None:
-                refuse_folds(self.settings)
-            exact = self.constraint is None and not all_rows
-            judge = rows.judge_of(self.search, validation, exact)
-        readers = [rows.reader(way) for way in self.rows.ways]
-        advice = NO_GRAM
-        if table.layout.sparse:
-            advice = (
-                f"take fewer features, or a machine with {table.bytes_in_memory / 2**30:.3g} GiB "
-                "for the sparse rows, which in memory need no such matrix, or RankSVM, which reads "
-                "them again and again"
-            )
-        for reader in readers:
-            require_gram(reader.pattern.n_features, TABLE_GRAM, advice)
-        pairs = [self._in_coordinates(reader) for reader in readers]
-        own, n_settings = [reader for reader, _ in pairs], len(self.settings) * len(self.scales)
-        work = self._table_work(judge)
-        first = replace(pairs[0][1], work=work)
-        first.warn_of_time(len(own) * n_settings, table.survey().n_rows)
-        folds = None if judge is None else judge.folds
-        totals = statistics_of(table, own, self.settings, any(self.scales), folds)
-        patterns = [reader.pattern for reader in readers]
-        if judge is None:
-            fitted = self._solved_table(rows, totals, patterns[0], pairs[0][1])
-        else:
-            fitted = self._searched_table(rows, totals, patterns, pairs, judge)
-        warn_of_equal_table(table, totals)
-        return fitted
-
-    def _solved_table(
-        self,
-        rows: GivenTable,
-        totals: dict[Key, Totals],
-        pattern: RankingData,
-        coordinates: Coordinates,
-    ) -> dict[str, Any]:
-        """Return the attributes of the model of one ridge."""
-        (settings,), (scale,) = self.settings, self.scales
-        assert self.alphas is not None
-        total = totals[0, settings, 0].with_pairs(settings)
-        coordinates = replace(coordinates, _known={settings: total})
-        coef, sums, _ = coordinates.solve(settings, self.alphas[0], scale=scale)
-        kept = self._kept(pattern, rows.prior, {"coef_": coef})
-        return {"form_": "primal", "_column_sums": sums} | kept
-
-    def _searched_table(
-        self,
-        rows: GivenTable,
-        totals: dict[Key, Totals],
-        patterns: Sequence[RankingData],
-        pairs: Sequence[tuple[BlockReader, Coordinates]],
-        judge: TableJudge,
-    ) -> dict[str, Any]:
-        """Return the attributes of the best model of a search."""
-        paths = []
-        for number, (_, coordinates) in enumerate(pairs):
-            for settings, scale in itertools.product(self.settings, self.scales):
-                parts = {
-                    fold: one
-                    for (reader_number, of, fold), one in totals.items()
-                    if (reader_number, of) == (number, settings)
-                }
-                path = solve_path(parts, coordinates, settings, scale, self.alphas, judge)
-                paths.append((number, settings, scale, path))
-        models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
-        judged = judge.judge([reader.data for reader, _ in pairs], models)
-        candidates = [
-            _Candidate(
-                patterns[number],
-                path.coordinates,
-                settings,
-                scale,
-                path.alphas,
-                path.solved,
-                one,
-            )
-            for (number, settings, scale, path), one in zip(paths, judged, strict=True)
-        ]
-        return self._chosen(candidates, judge.metric, rows.prior)
-
-    def _table_work(self, judge: TableJudge | None) -> Work:
-        """Return what is solved of a table for every combination of settings."""
-        if judge is None:
-            return ONE_RIDGE
-        n_alphas = len(DEFAULT_POWERS) if self.alphas is None else len(self.alphas)
-        n_folds = 0 if judge.folds is None else judge.folds.n
-        exact = judge.leaves_out and judge.folds is None
-        return Work(n_alphas, 1 + n_folds, path=True, exact=exact)
-
-    def _in_coordinates(self, reader: BlockReader) -> tuple[BlockReader, Coordinates]:
-        """Return the primal coordinates of a table, and the reader of its rows in them."""
-        if any(self.scales) or self.constraint is not None:
-            coordinates = self._coordinates(reader.pattern)
-        else:
-            coordinates = Coordinates.of_features(reader.pattern, self.settings)
-        coordinates = coordinates.keeping_statistics()
-        return replace(reader, pattern=coordinates.data), coordinates
+    def fit_stream(self, rows: Any, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of the model that is fitted to a stream."""
+        return rows.least_squares(self, validation)
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
     """A combination of settings, the solutions of its ridge path, and its held-out scores."""
 
     data: RankingData

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
+from pairgram.data.streams import Stream
 from pairgram.features.base import is_known
 from pairgram.features.gaps import filled
 from pairgram.features.inputs import prepared_as
-from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         tuple[RowsLike, ArrayLike]
         | tuple[RowsLike, ArrayLike, ArrayLike | None]
         | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | Mapping[str, ArrayLike] | None]
-        | Table
+        | Stream
         | None
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import replace
-from functools import partial
 from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -14,17 +13,16 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from pairgram._support import limits
 from pairgram._support.arrays import check_alphas, real_array, with_entries
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, naming_not_finite
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check, check_text
-from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData, names_of, read_labelled
 from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairsLike
+from pairgram.data.streams import as_stream
 from pairgram.features.base import describe_map, restore_map
 from pairgram.features.gaps import filled, refuse_sparse
 from pairgram.features.kernel_map import refuse_kernel
@@ -33,9 +31,6 @@ from pairgram.files.read_write import pack, read_file, unpack
 from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.pair_sums import Mean, PairSums
 from pairgram.solvers.ridge_path import RidgePath, solve_ridge
-from pairgram.tables.blocks import data_of_block, one_row
-from pairgram.tables.columns import TableRows
-from pairgram.tables.table import Table, as_table
 
 if TYPE_CHECKING:
     from pairgram._support.types import RowsLike, Transformer
@@ -249,9 +244,11 @@ class Pairgram:
         """
         before = self._total
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        table, judgements = as_table(X, y=y, qid=qid, **weights), as_judgements(y)
-        if table is not None:
-            return self._update_table(table)
+        stream, judgements = as_stream(X, y=y, qid=qid, **weights), as_judgements(y)
+        if stream is not None:
+            added = stream.statistics(self)
+            warn_of_end(added._ids, self._ids)
+            return self._take(before, added._total, added._ids)
         if judgements is not None:
             judgements.require_settings(self.settings)
         if y is None:
@@ -331,39 +328,6 @@ class Pairgram:
         left = self - factor * part
         return self._take(before, left._total, left._ids)
 
-    def _update_table(self, table: Table) -> Self:
-        """Add the rows of a table, in one pass over its features."""
-        before = self._total
-        if table.is_of_clicks:
-            self.settings.require_clicks()
-        if table.layout.features and table.layout.label is None:
-            raise ValueError("Pairgram needs labels: give scan the column, as label=")
-        if not (table.has_queries or self.settings.joins_all_rows or self.settings.kind is None):
-            raise ArgumentError(
-                None,
-                f"Pairgram compares rows within queries: {table.advice_on_ids}, or give the "
-                "statistics scope='global'",
-            )
-        self._require_names(table.feature_names)
-        table.survey()
-        fill = self._fill_of_table(table)
-        table = table.filled() if fill is None else table.filling(fill)
-        first, feature_map = self._total.sums is None, self._total.feature_map
-        if feature_map is not None and first:
-            rows = table.sample(limits.now.sample_rows).rows.X
-            feature_map = self._total.fitted_map(rows, table.feature_names)
-        empty = self._of(
-            PairSums(self.settings, feature_map, table.feature_names, fill=fill),
-            QueryIds(None if self.ids is None else IdSet()),
-        )
-        pattern = replace(one_row(table), feature_map=feature_map)
-        needs_queries = not self.settings.joins_all_rows
-        block = partial(_of_table, empty, pattern)
-        added = table.reduce(Task(block, _joined, needs_queries=needs_queries))
-        total = added if first else self._combine(added, 1)
-        warn_of_end(total._ids, self._ids)
-        return self._take(before, total._total, total._ids)
-
     def _fill_of(self, width: int, *, is_sparse: bool) -> Vector | None:
         """Return what takes the place of missing values of rows with so many columns."""
         fill = self._total.fill
@@ -375,27 +339,6 @@ class Pairgram:
             text = f"must fill each of the {width} columns, got {len(fill)} values"
             raise ArgumentError("feature_map", text)
         return np.array(np.broadcast_to(fill, width))
-
-    def _fill_of_table(self, table: Table) -> Vector | None:
-        """Return what takes the place of missing values of a table, which may say "zero" itself."""
-        if table.missing not in (None, "zero"):
-            raise ArgumentError(
-                "missing",
-                "{=of scan }must be 'zero' or None: statistics do not hold means and medians, "
-                "which would differ from table to table{=. Give the values themselves, such as "
-                "Pairgram(feature_map=model.feature_map_)}",
-            )
-        is_sparse = bool(table.layout.sparse)
-        fill = self._fill_of(table.n_features, is_sparse=is_sparse)
-        if table.missing is None:
-            return fill
-        if is_sparse:
-            refuse_sparse()
-        if fill is not None and fill.any():
-            raise ArgumentError(
-                "missing", "{=of scan }must not be given: the statistics have other values than 0"
-            )
-        return np.zeros(table.n_features)
 
     def _require_names(self, names: list[str] | None) -> None:
         if self._total.sums is not None and names != self.feature_names_in_:
@@ -795,18 +738,6 @@ def _checked_factor(factor: object) -> float:
     if not 0 <= number < inf:  # NaN is neither
         raise ValueError(f"statistics must be multiplied by a finite number >= 0, got {number!r}")
     return number
-
-
-def _of_table(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
-    """Return the statistics of some rows of whole queries, with the settings of empty ones."""
-    data = data_of_block(pattern, rows)
-    ids = empty._ids_with(data)
-    total = empty._total.with_rows(data, counts=True)
-    return empty._of(total, ids)
-
-
-def _joined(first: Pairgram, second: Pairgram) -> Pairgram:
-    return first._combine(second, 1)
 
 
 def _fixed_fill(fill: Fill | None) -> Vector | None:

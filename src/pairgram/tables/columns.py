@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -270,47 +269,6 @@ def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
                 common = pyarrow.unify_schemas(pair, promote_options="permissive").field(0).type
             schema = with_types(schema, {field.name: common})
     return schema
-
-
-_FIRST_ENTRY = re.compile(r"(.+)\[0\]", re.DOTALL)
-
-
-def columns_of(features: Sequence[str], known: Container[str]) -> tuple[list[str], dict[str, int]]:
-    """Return the columns of features, some of which may be the entries of lists.
-
-    Parameters
-    ----------
-    features : sequence of str
-        Names of columns, or of all entries of a column of lists, in their order.
-    known : container of str
-        The names of all columns.
-
-    Returns
-    -------
-    columns : list of str
-    widths : dict of str to int
-        How many entries a column has, if these are named.
-    """
-    columns: list[str] = []
-    widths: dict[str, int] = {}
-    for name in features:
-        column = columns[-1] if columns else ""
-        if column in widths and name == f"{column}[{widths[column]}]":
-            widths[column] += 1
-            continue
-        first = _FIRST_ENTRY.fullmatch(name)
-        if name not in known and first is not None and first[1] in known:
-            name = first[1]
-            widths[name] = 1
-        columns.append(name)
-    return columns, widths
-
-
-def features_among(features: Sequence[str], known: Container[str], but: str | None) -> list[str]:
-    """Return those of some features whose columns are known, without those of one column."""
-    columns, widths = columns_of(features, known)
-    own = (one for one in columns if one in known and one != but)
-    return [name for one in own for name in (entries_of(one, widths.get(one, 0)) or [one])]
 
 
 def require_width(column: str, wanted: int, width: int) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -26,6 +27,9 @@ from pairgram.data.pairs import (
 from pairgram.data.queries import Queries
 from pairgram.features.base import dense, node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge
+from pairgram.rankers.prior import Prior
+from pairgram.rankers.ridge import Candidate, RidgeSpec
+from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import lists_out
 from pairgram.solvers.pair_sums import PairSums
@@ -35,12 +39,12 @@ from pairgram.solvers.path_judges import (
     PathTies,
     spread_of,
 )
-from pairgram.solvers.ridge_path import RidgePath
-from pairgram.solvers.statistics import clear_noise, sums_of
+from pairgram.solvers.ridge_path import DEFAULT_POWERS, RidgePath
+from pairgram.solvers.statistics import NO_GRAM, clear_noise, require_gram, sums_of
 from pairgram.tables.blocks import BlockReader
 from pairgram.tables.columns import TableRows
 from pairgram.tables.folds import Folds, parts_of
-from pairgram.tables.judge import TableJudge, linear_scores
+from pairgram.tables.judge import HeldOutModels, TableJudge, linear_scores
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
@@ -467,3 +471,116 @@ def refuse_folds(settings: Sequence[Pairs]) -> None:
                 "in folds, because the weight of every label is that of all rows: give "
                 "{validation=} another table, or {pairs='with_ties'}",
             )
+
+
+# A table takes memory for its Gram matrix, that of a block, and a solution.
+TABLE_GRAM = 3
+
+
+def fit_ridges(
+    spec: RidgeSpec,
+    table: Table,
+    readers: Sequence[BlockReader],
+    judge: TableJudge | None,
+    prior: Prior | None,
+) -> dict[str, Any]:
+    """Return the attributes of the model that is fitted to a table.
+
+    The features are read once, and once more to judge scores.
+    """
+    advice = NO_GRAM
+    if table.layout.sparse:
+        advice = (
+            f"take fewer features, or a machine with {table.bytes_in_memory / 2**30:.3g} GiB "
+            "for the sparse rows, which in memory need no such matrix, or RankSVM, which reads "
+            "them again and again"
+        )
+    for reader in readers:
+        require_gram(reader.pattern.n_features, TABLE_GRAM, advice)
+    pairs = [_in_coordinates(spec, reader) for reader in readers]
+    own, n_settings = [reader for reader, _ in pairs], len(spec.settings) * len(spec.scales)
+    work = _work(spec, judge)
+    first = replace(pairs[0][1], work=work)
+    first.warn_of_time(len(own) * n_settings, table.survey().n_rows)
+    folds = None if judge is None else judge.folds
+    totals = statistics_of(table, own, spec.settings, any(spec.scales), folds)
+    patterns = [reader.pattern for reader in readers]
+    if judge is None:
+        fitted = _solved(spec, prior, totals, patterns[0], pairs[0][1])
+    else:
+        fitted = _searched(spec, prior, totals, patterns, pairs, judge)
+    warn_of_equal_table(table, totals)
+    return fitted
+
+
+def _solved(
+    spec: RidgeSpec,
+    prior: Prior | None,
+    totals: dict[Key, Totals],
+    pattern: RankingData,
+    coordinates: Coordinates,
+) -> dict[str, Any]:
+    """Return the attributes of the model of one ridge."""
+    (settings,), (scale,) = spec.settings, spec.scales
+    assert spec.alphas is not None
+    total = totals[0, settings, 0].with_pairs(settings)
+    coordinates = replace(coordinates, _known={settings: total})
+    coef, sums, _ = coordinates.solve(settings, spec.alphas[0], scale=scale)
+    kept = spec._kept(pattern, prior, {"coef_": coef})
+    return {"form_": "primal", "_column_sums": sums} | kept
+
+
+def _searched(
+    spec: RidgeSpec,
+    prior: Prior | None,
+    totals: dict[Key, Totals],
+    patterns: Sequence[RankingData],
+    pairs: Sequence[tuple[BlockReader, Coordinates]],
+    judge: TableJudge,
+) -> dict[str, Any]:
+    """Return the attributes of the best model of a search."""
+    paths = []
+    for number, (_, coordinates) in enumerate(pairs):
+        for settings, scale in itertools.product(spec.settings, spec.scales):
+            parts = {
+                fold: one
+                for (reader_number, of, fold), one in totals.items()
+                if (reader_number, of) == (number, settings)
+            }
+            path = solve_path(parts, coordinates, settings, scale, spec.alphas, judge)
+            paths.append((number, settings, scale, path))
+    models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
+    judged = judge.judge([reader.data for reader, _ in pairs], models)
+    candidates = [
+        Candidate(
+            patterns[number],
+            path.coordinates,
+            settings,
+            scale,
+            path.alphas,
+            path.solved,
+            one,
+        )
+        for (number, settings, scale, path), one in zip(paths, judged, strict=True)
+    ]
+    return spec._chosen(candidates, judge.metric, prior)
+
+
+def _work(spec: RidgeSpec, judge: TableJudge | None) -> Work:
+    """Return what is solved of a table for every combination of settings."""
+    if judge is None:
+        return ONE_RIDGE
+    n_alphas = len(DEFAULT_POWERS) if spec.alphas is None else len(spec.alphas)
+    n_folds = 0 if judge.folds is None else judge.folds.n
+    exact = judge.leaves_out and judge.folds is None
+    return Work(n_alphas, 1 + n_folds, path=True, exact=exact)
+
+
+def _in_coordinates(spec: RidgeSpec, reader: BlockReader) -> tuple[BlockReader, Coordinates]:
+    """Return the primal coordinates of a table, and the reader of its rows in them."""
+    if any(spec.scales) or spec.constraint is not None:
+        coordinates = spec._coordinates(reader.pattern)
+    else:
+        coordinates = Coordinates.of_features(reader.pattern, spec.settings)
+    coordinates = coordinates.keeping_statistics()
+    return replace(reader, pattern=coordinates.data), coordinates

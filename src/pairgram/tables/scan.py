@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairgram._support.arrays import (
+    columns_of,
     index_columns,
     kind_of,
     not_numbers,
@@ -28,7 +29,6 @@ from pairgram.tables.columns import (
     UNKNOWN_WIDTH,
     Columns,
     TableRows,
-    columns_of,
     is_number,
     refuse_repeated,
     require_width,

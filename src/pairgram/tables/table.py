@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 
 from pairgram._support import limits
-from pairgram._support.arrays import entries_of, without_names
+from pairgram._support.arrays import columns_of, entries_of, without_names
 from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram.data.blocks import Task
@@ -26,7 +26,6 @@ from pairgram.tables.columns import (
     Columns,
     TableRows,
     changed,
-    columns_of,
     require_width,
     shown_id,
     together,

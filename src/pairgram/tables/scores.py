@@ -1,0 +1,183 @@
+"""Score the rows of a table by a fitted model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support.arrays import require_columns
+from pairgram._support.checks import AnyArray, ArgumentError
+from pairgram._support.files import WRITTEN, replacing
+from pairgram.tables.columns import TableRows, refuse_repeated
+from pairgram.tables.table import Table, as_table, no_rows
+
+if TYPE_CHECKING:
+    from pairgram._support.types import BaseEstimator
+
+# The name of the column of scores.
+SCORE = "score"
+# What separates columns of text.
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
+
+def _scored(model: BaseEstimator, rows: TableRows) -> tuple[AnyArray, Any]:
+    """Return the scores of a batch by a model, and the columns that are kept."""
+    return model.predict(rows.X), rows.kept
+
+
+def _batches(
+    model: BaseEstimator, table: Table, keep: tuple[str, ...]
+) -> Iterator[tuple[Any, Any]]:
+    """Return batches of scores, and of the columns that are kept."""
+    check_is_fitted(model)
+    table, model = table.for_model(model)
+    return table.for_scores(keep).each(partial(_scored, model))
+
+
+def arrays_of(model: BaseEstimator, table: Table) -> tuple[BaseEstimator, Any, Any]:
+    """Return a model of arrays, all rows of a table that it scores, and their query ids."""
+    check_is_fitted(model)
+    table, model = table.for_model(model)
+    rows = table.rows()
+    return model, rows.X, rows.query
+
+
+def scores_of_table(model: BaseEstimator, table: Table) -> AnyArray:
+    """Return the scores of the rows of a table, in their order."""
+    found = [scores for scores, _ in _batches(model, table, ())]
+    if not found:
+        raise no_rows()
+    return np.concatenate(found)
+
+
+def predict(
+    model: BaseEstimator,
+    table: Table,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    keep: Sequence[str] | str | None = None,
+) -> Any:
+    """Score the rows of a table that may be larger than memory.
+
+    Parameters
+    ----------
+    model : fitted model with `predict`
+        A Pipeline that encodes text scores named columns of text too; its scores are those of
+        `row_scorer`, and the columns that it drops need not be there.
+    table : table of `scan`
+        Its label is not read. The scores have the order of the source. Spark may give the rows of a
+        shuffled frame another order every time: have `keep` name the rows then.
+    output : path or None, default=None
+        Where to write. The end of the name decides the format: Parquet (.parquet, .pq or none),
+        Arrow (.arrow, .ipc, .feather), CSV (.csv, commas) or TSV (.tsv, tabs). The file is written
+        completely or not at all.
+    keep : list of str, str or None, default=None
+        Columns, or one column, of the table that stand before the scores. None takes the query id.
+        A column of CSV and TSV files is text as it stands there, a number as well, unless it is a
+        feature; folders such as ``day=1`` hold what pyarrow takes them for.
+
+    Returns
+    -------
+    int or iterator of pyarrow.Table
+        With `output`, the number of rows written. Otherwise batches of rows, in the order of the
+        table. The last column is "score".
+
+    Raises
+    ------
+    ValueError
+        If the table has other features than the model, or lacks a column of `keep`. If `output` is
+        a file that the table reads, or its name has another ending than these.
+    OSError
+        If the file cannot be written. There is then no new file, and an old one is unchanged.
+
+    Examples
+    --------
+    >>> import pairgram
+    >>> X, y, qid = pairgram.make_ranking(random_state=0)
+    >>> pairgram.dump_letor("train.txt", X, y, qid=qid)
+    >>> table = pairgram.scan("train.txt")
+    >>> model = pairgram.RankRLSCV().fit(table)
+    >>> pairgram.predict(model, table, output="scores.parquet")
+    2000
+    """
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        message = "pairgram.predict needs pyarrow: pip install 'pairgram[parquet]'"
+        raise ImportError(message) from error
+    if as_table(table) is None:
+        raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
+    if output is not None:
+        ending = os.path.splitext(os.fspath(output))[1].lower()
+        if ending not in ("", *WRITTEN):
+            raise ValueError(
+                f"output is a file of columns: want a name that ends with {', '.join(WRITTEN)}, "
+                f"got {ending}"
+            )
+        table.refuse_output(output)
+    if keep is None:
+        keep = [] if table.layout.qid is None else [table.layout.qid]
+    keep = [keep] if isinstance(keep, str) else list(keep)
+    refuse_repeated(keep, "keep")
+    names = table.names_of_columns
+    require_columns(keep, names, "keep", "the table")
+    if SCORE in keep:
+        raise ArgumentError("keep", f"must not name {SCORE!r}, which is the column of the scores")
+    batches = _tables(_batches(model, table, tuple(keep)))
+    if output is None:
+        return batches
+    with replacing(output) as file:
+        return write_tables(file, ending, batches)
+
+
+def write_tables(file: IO[bytes], ending: str, batches: Iterator[Any]) -> int:
+    """Write tables of pyarrow with the same columns to an open file; return the number of rows.
+
+    The file is Parquet unless its `ending` is another one of `WRITTEN`.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, or a column that text cannot hold, such as one of lists.
+    """
+    n_rows = 0
+    writer: Any = None
+    try:
+        for batch in batches:
+            writer = writer or _writer(file, ending, batch.schema)
+            writer.write_table(batch)
+            n_rows += batch.num_rows
+        if writer is None:
+            raise no_rows()
+        writer.close()
+    except BaseException:
+        if hasattr(writer, "is_open"):
+            writer.is_open = False  # otherwise its finalizer writes to the closed file
+        raise
+    return n_rows
+
+
+def _writer(file: IO[bytes], ending: str, schema: Any) -> Any:
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if ending in SEPARATORS:
+        plain = pyarrow.csv.WriteOptions(delimiter=SEPARATORS[ending], quoting_style="needed")
+        return pyarrow.csv.CSVWriter(file, schema, write_options=plain)
+    if ending in (".arrow", ".ipc", ".feather"):
+        return pyarrow.ipc.new_file(file, schema)
+    return pyarrow.parquet.ParquetWriter(file, schema)
+
+
+def _tables(batches: Iterator[tuple[Any, Any]]) -> Iterator[Any]:
+    import pyarrow
+
+    for scores, kept in batches:
+        column = pyarrow.array(scores)
+        yield pyarrow.table({SCORE: column}) if kept is None else kept.append_column(SCORE, column)
