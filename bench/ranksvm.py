@@ -41,7 +41,7 @@ from common import (
 from pairgram import Nystroem, RandomFourier, RankSVM, threads
 from pairgram.data.dataset import RankingData, read_labelled
 from pairgram.solvers.svm_training import SolverSettings, Training
-from pairgram.tables.blocks import Arrays
+from pairgram.data.blocks import Arrays
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 
