@@ -275,7 +275,7 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
         f"{forks.in_folder(tmp_path)}"
         "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from pairgram.rankers import scores\n"
+        "from pairgram.tables import scores\n"
         "def scored(*given):\n"
         f"    print(len(os.listdir({str(output)!r})))\n"
         "    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
