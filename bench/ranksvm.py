@@ -39,9 +39,9 @@ from common import (
     stopwatch,
 )
 from pairgram import Nystroem, RandomFourier, RankSVM, threads
+from pairgram.data.blocks import Arrays
 from pairgram.data.dataset import RankingData, read_labelled
 from pairgram.solvers.svm_training import SolverSettings, Training
-from pairgram.data.blocks import Arrays
 
 sys.path.insert(0, str(Path(__file__).parent / "papers"))
 

@@ -36,9 +36,7 @@ LAYERS = {
     folder: NARROWER.get(folder, set(FLOORS[:floor])) for floor, folder in enumerate(FLOORS)
 } | {room: {PUBLIC, *FLOORS} for room in ROOMS}
 # The folders that know a room, of which others ask nothing: none is to be left.
-THAT_KNOW = {
-    "tables": {"cli"},
-}
+THAT_KNOW = {}
 OF_THE_COMMAND_LINE = {"typer", "click"}
 
 PATHS = sorted(SOURCE.rglob("*.py"))

@@ -279,7 +279,7 @@ def predict(
     if keep is not None and not has_columns:
         raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
     if columns.make_table(file) or has_columns:
-        from pairgram.tables import scores as row_scores
+        from pairgram import predict as scores_of
 
         refuse_with_table(sparse=sparse)
         kept = None if keep is None else parse_names(keep, "--keep")
@@ -289,9 +289,9 @@ def predict(
             table.refuse_output(output, "--output")
             table = watch(table, False)
             if has_columns:
-                row_scores.predict(loaded, table, output=output, keep=kept)
+                scores_of(loaded, table, output=output, keep=kept)
             else:
-                batches = row_scores.predict(loaded, table, keep=[])
+                batches = scores_of(loaded, table, keep=[])
                 write_lines(output, (score for batch in batches for score in batch[0].to_numpy()))
         return
     try:
