@@ -113,6 +113,13 @@ def scale_of(model: Any) -> str | None:
     return Chain.of(attribute(model, "feature_map_", None)).kind
 
 
+def fill_of(model: Any) -> Any:
+    """Return what takes the place of missing values in a later fitted model, or None."""
+    value = attribute(model, "feature_map_", None)
+    first = value[0] if hasattr(value, "steps") else value
+    return getattr(first, "fill_", None)
+
+
 def map_of(model: Any) -> Any:
     """Return the fitted map after a scale."""
     value = model.feature_map_

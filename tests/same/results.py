@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .public import Public, attribute, pg, scale_of
+from .public import Public, attribute, fill_of, pg, scale_of
 
 Result = np.ndarray | str
 
@@ -140,7 +140,11 @@ def of_model(model: Any, new: Any, offset: Any = None) -> dict[str, Any]:
     found = joined(found, "pairs_", "target_")
     results = attribute(model, "cv_results_", None)
     if results is not None:
-        found["cv_results_"] = {"params": text_of([joined(one) for one in results["params"]])} | {
+        params = [
+            {k: v for k, v in joined(one).items() if k not in ("inputs", "feature_map")}
+            for one in results["params"]
+        ]
+        found["cv_results_"] = {"params": text_of(params)} | {
             name: column for name, column in results.items() if name.endswith("test_score")
         }
     history = attribute(model, "history_", None)
@@ -149,6 +153,8 @@ def of_model(model: Any, new: Any, offset: Any = None) -> dict[str, Any]:
     trials = attribute(model, "trials_", None)
     if trials is not None:
         found["trials_"] = joined(trials)
+    if "fill_values_" not in found and fill_of(model) is not None:
+        found["fill_values_"] = fill_of(model)
     if scale_of(model) is not None:
         found["inputs_"] = scale_of(model)
     fitted = Public(model)
