@@ -520,8 +520,11 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     from pyarrow.dataset import get_partition_keys
 
     schema, parts, folders = dataset.schema, [], set()
+    texts: dict[tuple[str, Any], str] = {}
     for fragment in fragments:
-        folders |= get_partition_keys(fragment.partition_expression).keys()
+        keys = get_partition_keys(fragment.partition_expression)
+        folders |= keys.keys()
+        _require_own_names(keys, fragment.path, texts)
         with naming(shown(fragment.path)), readable(fragment.path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
@@ -531,6 +534,22 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
         raise ValueError("source must have rows, got Parquet files without any")
     found = tuple(FilePartition(part, schema) for part in parts)
     return Source(found, schema, folders=frozenset(folders), files=files)
+
+
+def _require_own_names(keys: dict[str, Any], path: str, texts: dict[tuple[str, Any], str]) -> None:
+    """Refuse folders of other names with one value, such as q=007 and q=7, which would merge.
+
+    `texts` has the names of folders up to now, by (column, value).
+    """
+    for folder in path.split("/"):
+        name, _, text = folder.partition("=")
+        if name in keys:
+            known = texts.setdefault((name, keys[name]), text)
+            if known != text:
+                raise ValueError(
+                    f"{shown(path)}: the folders {name}={known} and {name}={text} have one value, "
+                    f"{keys[name]!r}: name them alike, or write the column into the files"
+                )
 
 
 def _groups(fragment: Any) -> list[Any]:
