@@ -306,14 +306,15 @@ class Chain(NamedTuple):
         Raises
         ------
         ValueError
-            If it is a word that is not known.
+            If it is a word that is not known, or no single value.
         """
-        if isinstance(value, str):
-            if value not in WORDS:
+        if isinstance(value, (str, list, tuple, type)):
+            if not isinstance(value, str) or value not in WORDS:
+                advice = did_you_mean(value, WORDS) if isinstance(value, str) else ""
                 raise ArgumentError(
                     "feature_map",
                     f"must be one of {', '.join(map(repr, WORDS))}, a transformer or None, got "
-                    f"{verbatim(repr(value))}{did_you_mean(value, WORDS)}",
+                    f"{verbatim(repr(value))}{advice}",
                 )
             value = WORDS[value]
         steps = [value]

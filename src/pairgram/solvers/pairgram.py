@@ -631,6 +631,12 @@ class Pairgram:
         """
         total = self._total
         arrays: dict[str, AnyArray] = {"sums": total.required()}
+        if (chain := Chain.joined(total.feature_map)).scaling is not None:
+            raise ArgumentError(
+                None,
+                f"statistics of columns by {chain.kind!r} cannot be written to a file: pickle "
+                "holds them",
+            )
         map_arrays, map_settings = describe_map(total.feature_map)
         arrays |= map_arrays
         if total.varying is not None:
