@@ -308,6 +308,8 @@ class Chain(NamedTuple):
         ValueError
             If it is a word that is not known, or no single value.
         """
+        if value is None:
+            return AS_IT_IS
         if isinstance(value, (str, list, tuple, type)):
             if not isinstance(value, str) or value not in WORDS:
                 advice = did_you_mean(value, WORDS) if isinstance(value, str) else ""
@@ -382,6 +384,9 @@ class Chain(NamedTuple):
                 f"must not have {self.kind!r} before kernel={kernel!r}, which takes X as it is",
             )
         return self
+
+
+AS_IT_IS = Chain()  # what a row is without a feature map
 
 
 def _one(steps: list[Any]) -> Any:

@@ -83,8 +83,9 @@ class Preparation:
 
     def __post_init__(self) -> None:
         """Raise a ValueError if steps do not go together, or if the ways fill gaps differently."""
-        fills = {repr(way.require().fill) for way in self.ways}
-        if len(fills) > 1:
+        for way in self.ways:
+            way.require()
+        if not self.is_one and len({repr(way.fill) for way in self.ways}) > 1:
             raise ArgumentError(
                 "feature_map",
                 "must fill gaps alike wherever it may choose: begin all with one Fill",
