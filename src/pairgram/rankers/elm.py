@@ -280,6 +280,7 @@ class PairwiseELMCV(_MachineSearch):
     Cs, cv, scoring :
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
+    feature_map : as in `PointwiseELM`, or a list of such to choose from, default=None
     n_nodes, activation, form, random_state, prior :
         As in `PointwiseELM`.
 
