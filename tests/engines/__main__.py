@@ -20,7 +20,6 @@ from tests.engines.cases import NAMES, cases, groups, rows, wares
 from tests.engines.journey import journey
 
 from pairgram import export
-from row_value import fill_of
 
 verify = importlib.import_module("pairgram.export.verify")  # whose function has its name
 RECORDED = Path(__file__).parent / "recorded"
@@ -111,7 +110,7 @@ def held(engine, case, exported, answers):
         if engine.empty_is_missing:
             X = X.assign(brand=X["brand"].replace("", np.nan))
     elif case.fills and engine.gaps != "zero":
-        X = np.where(np.isnan(X), fill_of(case.model), X)
+        X = np.where(np.isnan(X), case.fill_values, X)
     elif engine.gaps != "null":
         kept = [*case.categories] if engine.gaps == "default" else []
         gaps, X = X[:, kept], np.nan_to_num(X)
@@ -180,7 +179,7 @@ def record(name, exported, answers, rows, qid):
         entry["template"] = getattr(one, "template", "")
         entry["texts"] = one.text_names
         entry["definitions"] = getattr(one, "definitions", [])
-        entry["fills"] = fill_of(case.model).tolist() if case.fills else None
+        entry["fills"] = case.fill_values.tolist() if case.fills else None
         lines.append(entry | {"scores": answers.scores[case.name]})
     lines = [json.dumps(line) for line in lines]
     shortest = np.argsort([0, *map(len, lines[1:])], kind="stable")

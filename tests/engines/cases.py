@@ -28,7 +28,7 @@ from pairgram import (
 
 sys.path.append(str(Path(__file__).parents[1]))  # as the tests have it
 import shop
-from row_value import row_value
+from row_value import fill_of, row_value
 
 NAMES = [f"f{j}" for j in range(6)]
 SCALES = (None, "standard", "minmax", "maxabs")
@@ -104,6 +104,11 @@ class Case:
     fills: bool = False  # whether the model fills missing values itself
     categories: tuple[int, ...] = ()  # the columns in which NaN is none of the categories
     sells: bool = False  # whether the rows are those of a shop, whose missing values are columns
+
+    @property
+    def fill_values(self):
+        """What takes the place of missing values in the model, or None."""
+        return fill_of(self.model[-1] if hasattr(self.model, "steps") else self.model)
 
     @property
     def group(self):

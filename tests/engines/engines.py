@@ -17,8 +17,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from row_value import fill_of
-
 HERE = Path(__file__).parent
 MAVEN_SECONDS = 180
 
@@ -189,7 +187,7 @@ def _fill_solr(url, rows, qid):
 
 def _upload(url, conf, case, body):
     """Upload the features and the model of a case."""
-    fills = fill_of(case.model)
+    fills = case.fill_values
     features = []
     computed = {one["name"] for one in body.definitions}
     for j, name in enumerate(body.feature_names):
