@@ -671,13 +671,6 @@ def parts_of(feature_map: Transformer | None) -> tuple[FittedInputs | None, Any]
     return None, feature_map
 
 
-def whole_parts(data: Any) -> tuple[FittedInputs | None, Any]:
-    """Return the (inputs, feature map) of the rows of a `RankingData` as they were given."""
-    if data.applied is not None:
-        return data.applied, data.feature_map
-    return parts_of(data.feature_map)
-
-
 def factors_of(feature_map: Transformer | None) -> Vector | None:
     """Return the factors of columns if the map does no more than scale and shift them, or None.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse
@@ -25,7 +26,7 @@ from pairgram._support.parameters import FillName, check_text, words
 from pairgram._support.whole_fit import WholeFit
 from pairgram.features.base import finite_rows
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
-from pairgram.features.inputs import FittedInputs, after_inputs, fit_inputs, parts_of, whole_parts
+from pairgram.features.inputs import FittedInputs, after_inputs, fit_inputs, parts_of, whole_map
 from pairgram.features.kernels import is_precomputed, takes_rows_as_given
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pairgram._support.types import RowsLike
 
 
-class _OfColumns(WholeFit, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _OfColumns(WholeFit, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """What all of these have as transformers of their own."""
 
     n_features_in_: int
@@ -63,8 +64,9 @@ class _OfColumns(WholeFit, TransformerMixin, BaseEstimator):  # type: ignore[mis
         self._fit_rows(rows, weights, getattr(self, "feature_names_in_", None))
         return self
 
+    @abstractmethod
     def _fit_rows(self, X: Any, weights: Vector | None, names: Any) -> Self:
-        raise NotImplementedError
+        """Fit the transformer to checked rows with names of columns, as often as weights say."""
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
         """Return the names of the columns that are made."""
@@ -88,15 +90,17 @@ class _Scaling(_OfColumns):
 
     Attributes
     ----------
+    kind : str
+        The word that stands for it.
     inputs_ : FittedInputs
         The fitted function of rows, which compiled code applies while it sums.
     """
 
-    _kind = ""
+    kind: ClassVar[Any]
     inputs_: FittedInputs
 
     def _fit_rows(self, X: Any, weights: Vector | None, names: Any) -> Self:
-        return self._of(replace(fit_inputs(self._kind, X, weights), feature_names_in_=names))
+        return self._of(replace(fit_inputs(self.kind, X, weights), feature_names_in_=names))
 
     def _of(self, inputs: FittedInputs) -> Self:
         self.inputs_, self.n_features_in_ = inputs, inputs.n_features_in_
@@ -113,7 +117,7 @@ class _Scaling(_OfColumns):
             If X has other columns than in `fit`, or holds NaN or infinity.
         """
         check_is_fitted(self)
-        rows = finite_rows(self, X, reset=False, sparse="csr" if self._kind == "maxabs" else False)
+        rows = finite_rows(self, X, reset=False, sparse="csr" if self.kind == "maxabs" else False)
         return self.inputs_.values(rows)
 
     def _names(self, names: list[Any]) -> list[Any]:
@@ -121,7 +125,7 @@ class _Scaling(_OfColumns):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._kind == "maxabs"
+        tags.input_tags.sparse = self.kind == "maxabs"
         return tags
 
 
@@ -139,7 +143,7 @@ class Standard(_Scaling):
     [[-1.0], [1.0]]
     """
 
-    _kind = "standard"
+    kind = "standard"
 
 
 @dataclass(eq=False, repr=False)
@@ -153,7 +157,7 @@ class MinMax(_Scaling):
     [[0.0], [1.0]]
     """
 
-    _kind = "minmax"
+    kind = "minmax"
 
 
 @dataclass(eq=False, repr=False)
@@ -169,7 +173,7 @@ class MaxAbs(_Scaling):
     [[0.0], [-1.0]]
     """
 
-    _kind = "maxabs"
+    kind = "maxabs"
 
 
 @dataclass(eq=False, repr=False)
@@ -196,7 +200,8 @@ class Quantile(_Scaling):
     raw: bool = False
 
     @property
-    def _kind(self) -> str:  # type: ignore[override]
+    def kind(self) -> str:
+        """The word that stands for it."""
         return "raw+quantile" if self.raw else "quantile"
 
 
@@ -233,9 +238,8 @@ class Fill(_OfColumns):
     def _fit_rows(self, X: Any, weights: Vector | None, names: Any) -> Self:
         if scipy.sparse.issparse(X):
             refuse_sparse()
-        return self._of(fill_values(self.checked_value, X, weights, names), names)
+        return self._of(fill_values(self.checked_value(), X, weights, names), names)
 
-    @property
     def checked_value(self) -> Any:
         """The parameter, after a check: a word or an array."""
         if isinstance(self.value, str):
@@ -331,7 +335,7 @@ class Chain(NamedTuple):
     @property
     def kind(self) -> Any:
         """The word of the scale, or None."""
-        return None if self.scaling is None else self.scaling._kind
+        return None if self.scaling is None else self.scaling.kind
 
     @property
     def inputs(self) -> FittedInputs | None:
@@ -372,7 +376,7 @@ class Chain(NamedTuple):
         """
         kernel = getattr(self.then, "kernel", None)
         if self.fill is not None:
-            self.fill.checked_value  # noqa: B018 - raises its error
+            self.fill.checked_value()
             if is_precomputed(kernel):
                 raise ArgumentError(
                     "feature_map",
@@ -397,5 +401,4 @@ def _one(steps: list[Any]) -> Any:
 
 def chain_of(data: Any) -> Chain:
     """Return the fitted steps of a `RankingData`, whose gaps are filled."""
-    inputs, then = whole_parts(data)
-    return Chain(then=then) if inputs is None else Chain(then=then).scaled(inputs)
+    return Chain.joined(whole_map(data))

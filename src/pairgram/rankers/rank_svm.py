@@ -22,7 +22,6 @@ from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import is_known
-from pairgram.features.inputs import whole_parts
 from pairgram.features.kernel_map import refuse_kernel
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import (
@@ -161,7 +160,7 @@ class SvmSpec(Spec):
         if found is None or found[0].states[0] != SOLVED:
             return None  # other code says what is wrong
         solved, (history,) = found
-        mapped = whole_parts(data)[1] is not None
+        mapped = chain_of(data).then is not None
         sums = None if mapped else solved.column_sums()
         fitted = {"coef_": solved.weights[0], "_column_sums": sums}
         return fitted | fit_attributes(history, False), history
@@ -265,7 +264,7 @@ class SvmSpec(Spec):
         fitted, history = final
         sums = fitted["_column_sums"]
         squares = squares if sums is None else sums.squares
-        if self.Cs is None and squares is not None and whole_parts(pattern)[1] is None:
+        if self.Cs is None and squares is not None and chain_of(pattern).then is None:
             names = pattern.names if pattern.feature_map is None else None
             warn_of_narrow_columns(squares, names)  # such a grid suits the widest
         fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}

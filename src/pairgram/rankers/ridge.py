@@ -23,7 +23,7 @@ from pairgram._support.row_warnings import (
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, no_pairs
 from pairgram.features.base import is_kernel
-from pairgram.features.inputs import parts_of, whole_parts
+from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import is_linear_kernel, with_support
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.metrics.metric import Metric
@@ -378,7 +378,8 @@ class RidgeSpec(LeastSquares):
         Weights of a prior are added. The map of a kernel drops rows whose coefficients are 0 in
         every model, such as rows of weight 0 and queries of one row.
         """
-        feature_map = whole_parts(data)[1]
+        chain = chain_of(data)
+        feature_map = chain.then
         kept: dict[str, Any] = {}
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
@@ -391,8 +392,7 @@ class RidgeSpec(LeastSquares):
             if used.any() and not used.all():
                 feature_map = with_support(feature_map, np.flatnonzero(used))
                 models = {name: model[..., used] for name, model in models.items()}
-        chain = chain_of(data)._replace(then=feature_map)
-        return kept | {"feature_map_": chain.value, **models}
+        return kept | {"feature_map_": chain._replace(then=feature_map).value, **models}
 
     def _searched(
         self, data: RankingData, prior: Prior | None, held: RankingData | None

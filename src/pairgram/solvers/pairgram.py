@@ -750,7 +750,7 @@ def _fixed_fill(fill: Fill | None) -> Vector | None:
     """Return the values of a Fill, of shape () for one number."""
     if fill is None or hasattr(fill, "fill_"):
         return None if fill is None else fill.fill_
-    value = fill.checked_value
+    value = fill.checked_value()
     if isinstance(value, str):
         raise ArgumentError(
             "feature_map",

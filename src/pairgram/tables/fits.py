@@ -76,7 +76,7 @@ class GivenTable(GivenRows):
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}"
             raise ArgumentError(None, text)
         if preparation.filler is not None:
-            table = table.with_missing(preparation.filler.checked_value)
+            table = table.with_missing(preparation.filler.checked_value())
         sparse = table.layout.sparse
         self._whole = table.in_memory() if sparse else None
         table.survey()
