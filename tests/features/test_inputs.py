@@ -355,7 +355,7 @@ SEARCHES = [
     pg.RankRLSCV(feature_map=[pg.Kernel("rbf", gamma=g) for g in [0.1, 0.5]]),
     pg.RankRLSCV([9.0, 1.0, 0.1], feature_map=pg.RandomNodes(20, random_state=0)),
     pg.PairwiseELMCV([0.1, 1.0], n_nodes=20, random_state=0),
-    pg.ELMRankCV(Cs=[2.0, 8.0], weight_range=[(-1, 1), (-0.1, 0.1)], n_nodes=15, random_state=0),
+    pg.ELMRankCV(Cs=[2.0, 8.0], n_nodes=15, random_state=0),
     pg.RankSVMCV([0.1, 1.0], feature_map=[None, pg.RandomFourier(20, random_state=0)], cv=2),
 ]
 

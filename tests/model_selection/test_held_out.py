@@ -45,7 +45,7 @@ SEARCHES = [
     RankRLSCV([1.0], feature_map=RandomNodes(5, "tanh", random_state=0), cv=4),
     PairwiseELMCV([0.1, 1.0], **NODES),
     PointwiseELMCV([0.1, 1.0], scoring="pairwise_accuracy", **NODES),
-    ELMRankCV([0.1, 1.0], [1.0, 8.0], weight_range=[(-1, 1), (-0.1, 0.1)], **NODES),
+    ELMRankCV([0.1, 1.0], [1.0, 8.0], **NODES),
     RankSVMCV([1.0, 0.01]),
     RankSVMCV([0.1], feature_map=[None, RandomNodes(5, random_state=0)], cv=3),
 ]

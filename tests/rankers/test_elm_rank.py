@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
 
 import pairgram as pg
 from parts.solvers import RidgePath
@@ -113,8 +114,8 @@ def test_draws_are_averaged_and_have_seeds_of_their_own():
 def by_refits(model, X, y, splits, metric, qid=None, v=None):
     """Mean held-out metric over the grid, (n_alphas, n_Cs), by a fit for each of them."""
     values = np.empty((len(model.alphas_), len(model.Cs_)))
-    names = {"pairs", "n_nodes", "bias_range", "n_estimators", "random_state"}
-    shared = {name: getattr(model, name) for name in names} | {"weight_range": model.weight_range_}
+    names = {"pairs", "n_nodes", "n_estimators", "random_state"}
+    shared = {name: getattr(model, name) for name in names}
     for i, alpha in enumerate(model.alphas_):
         for j, C in enumerate(model.Cs_):
             found, weights = [], []
@@ -215,9 +216,9 @@ def test_offsets_are_subtracted(n_estimators):
 
 def test_the_choice_and_its_refit():
     X, y = problem()
-    ranges = [(-1, 1), (-0.3, 0.3), (-0.1, 0.1)]
-    model = pg.ELMRankCV(weight_range=ranges, cv=4, n_nodes=8, n_estimators=2, random_state=0)
-    model.fit(X, y)
+    maps = [pg.RandomNodes(8, weight_range=(-r, r)) for r in (1, 0.3, 0.1)]
+    named = {"n_estimators": 2, "random_state": 0}
+    model = pg.ELMRankCV(feature_map=maps, cv=4, **named).fit(X, y)
     assert model.scores_.shape == (7, 25)
     results = model.cv_results_
     assert {len(column) for column in results.values()} == {3 * 7 * 25}
@@ -226,50 +227,46 @@ def test_the_choice_and_its_refit():
     assert model.best_score_ == results["mean_test_score"][best] == model.scores_.min()
     assert model.alpha_ == results["param_alpha"][best]
     assert results["param_C"][best] == model.C_
-    assert model.weight_range_ == results["param_weight_range"][best]
+    chosen = results["param_feature_map"][best]
     at = list(model.alphas_).index(model.alpha_), list(model.Cs_).index(model.C_)
     assert model.scores_[at] == model.best_score_
-    for weight_range in ranges:
-        one = pg.ELMRankCV(
-            weight_range=weight_range, cv=4, n_nodes=8, n_estimators=2, random_state=0
-        )
-        scores = one.fit(X, y).scores_.ravel()
-        here = [w == weight_range for w in results["param_weight_range"]]
+    for nodes in maps:
+        scores = pg.ELMRankCV(feature_map=nodes, cv=4, **named).fit(X, y).scores_.ravel()
+        here = [str(own) == str(nodes) for own in results["param_feature_map"]]
         assert (results["mean_test_score"][here] == scores).all()
-    refit = pg.ELMRank(
-        model.alpha_,
-        model.C_,
-        weight_range=model.weight_range_,
-        n_nodes=8,
-        n_estimators=2,
-        random_state=0,
-    ).fit(X, y)
+    refit = pg.ELMRank(model.alpha_, model.C_, feature_map=chosen, **named).fit(X, y)
     assert (model.coef_ == refit.coef_).all()
 
 
 def test_ties_go_to_the_largest_alpha_and_the_smallest_c():
     X = np.random.default_rng(0).uniform(size=(12, 2))
     y = np.arange(12.0)
-    model = pg.ELMRankCV(
-        weight_range=[(0, 0), (-1e-300, 1e-300)], cv=3, scoring="misranking", n_nodes=3
-    ).fit(X, y)  # every score is tied: all settings misrank half of the pairs
+    maps = [pg.RandomNodes(3, weight_range=(-r, r), bias_range=(-r, r)) for r in (0, 1e-300)]
+    model = pg.ELMRankCV(feature_map=maps, cv=3, scoring="misranking").fit(X, y)
+    # Every score is tied: all settings misrank half of the pairs.
     assert len(set(model.cv_results_["mean_test_score"])) == 1
-    assert (model.weight_range_, model.alpha_, model.C_) == ((0, 0), 10.0, 2.0)
+    assert (model.feature_map_.weight_range, model.alpha_, model.C_) == ((0, 0), 10.0, 2.0)
 
 
-def test_biases_have_the_range_of_the_weights_or_their_own():
+def test_nodes_have_the_ranges_of_the_paper_or_those_of_the_given_nodes():
     X, y = problem()
-    model = pg.ELMRank(weight_range=(-3, -2), n_nodes=50, random_state=0).fit(X, y)
-    assert -3 <= model.feature_map_.bias_.min() < model.feature_map_.bias_.max() <= -2
-    model.set_params(bias_range=(5, 6), activation="gaussian").fit(X, y)
-    assert 5 <= model.feature_map_.bias_.min() < model.feature_map_.bias_.max() <= 6
+
+    def biases(**named):
+        return pg.ELMRank(random_state=0, **named).fit(X, y).feature_map_.bias_
+
+    assert -1 <= biases().min() < -0.8 and 0.8 < biases().max() <= 1
+    assert 0 < biases(activation="gaussian").min() < biases(activation="gaussian").max() <= 1
+    own = biases(feature_map=pg.RandomNodes(50, "gaussian", bias_range=(5, 6)))
+    assert len(own) == 50 and 5 <= own.min() < own.max() <= 6
+    scaled = make_pipeline(pg.Standard(), pg.RandomNodes(50, "tanh", bias_range=(5, 6)))
+    assert pg.ELMRank(feature_map=scaled).fit(X, y).feature_map_[-1].bias_.min() >= 5
 
 
-def test_all_ranges_have_the_same_draws_whatever_the_random_state():
+def test_all_maps_have_the_same_draws_whatever_the_random_state():
+    maps = [pg.RandomNodes(4, weight_range=(-r, r), bias_range=(-r, r)) for r in (1, 2)]
     for state in (np.random.default_rng(0), np.random.RandomState(0), 0):
-        ranges = [(-1, 1), (-2, 2)]
-        model = pg.ELMRankCV(n_nodes=4, n_estimators=2, weight_range=ranges, random_state=state)
-        narrow, wide = model._spec().draws(5)
+        model = pg.ELMRankCV(n_estimators=2, feature_map=maps, random_state=state)
+        narrow, wide = model._spec().draws([5, 5])
         for a, b in zip(narrow, wide, strict=True):
             np.testing.assert_allclose(2 * a.weights_, b.weights_, rtol=1e-12)
             np.testing.assert_allclose(2 * a.bias_, b.bias_, rtol=1e-12)
@@ -295,22 +292,15 @@ def test_an_infinite_ridge(n):
     assert (pg.ELMRankCV([1.7e308, 1.0], cv=3, n_nodes=300, random_state=0).fit(X, y).alpha_) == 1.0
 
 
-@pytest.mark.parametrize("bounds", [np.array([-2.0, 2.0]), [np.float32(-2), 2], (-2, 2)], ids=str)
-def test_ranges_may_be_arrays(bounds, tmp_path):
+def test_a_file_holds_the_nodes_of_all_draws_and_a_fit_draws_as_before(tmp_path):
     X, y = problem()
-    ranges = np.array([bounds, [-1, 1]])
-    expected = pg.ELMRank(weight_range=(-2.0, 2.0), n_nodes=5, random_state=0).fit(X, y)
-    for given_as in ({"weight_range": bounds}, {"weight_range": (-2, 2), "bias_range": bounds}):
-        model = pg.ELMRank(n_nodes=5, random_state=0, **given_as).fit(X, y)
-        assert (model.coef_ == expected.coef_).all()
+    nodes = pg.RandomNodes(5, "tanh", weight_range=np.array([-2.0, 2.0]))
+    for given_as in ({"feature_map": make_pipeline(pg.MinMax(), nodes)}, {"n_nodes": 5}):
+        model = pg.ELMRank(**given_as, n_estimators=3, random_state=0).fit(X, y)
         model.save(tmp_path / "model")
-        assert pg.load_model(tmp_path / "model").weight_range in ((-2, 2), [-2, 2])
-    for weight_range in (bounds, ranges, ranges[:1]):
-        search = pg.ELMRankCV(weight_range=weight_range, n_nodes=5, cv=3, random_state=0).fit(X, y)
-        assert type(search.weight_range_) is tuple
-        assert {type(bound) for bound in search.weight_range_} == {float}
-        search.save(tmp_path / "search")
-        assert (pg.load_model(tmp_path / "search").predict(X) == search.predict(X)).all()
+        same = pg.load_model(tmp_path / "model")
+        assert (same.predict(X) == model.predict(X)).all()
+        assert (same.fit(X, y).coef_ == model.coef_).all()
 
 
 def test_folds_of_few_rows_hold_two_each():

@@ -70,7 +70,9 @@ def _of_kernel(function: Any, named: dict[str, Any]) -> dict[str, Any]:
         "random_state",
     } & named.keys()
     if of_nodes - set(_parameters(function)):
-        named["feature_map"] = pairgram.RandomNodes(**{word: named.pop(word) for word in of_nodes})
+        own = {word: named.pop(word) for word in of_nodes}
+        draws = "n_estimators" in _parameters(function)
+        named["feature_map"] = _drawn(own, named) if draws else pairgram.RandomNodes(**own)
     told = {word: named.pop(word) for word in ("gamma", "degree", "coef0") if word in named}
     kernel = named.pop("kernel", None)
     if kernel is not None:
@@ -79,6 +81,18 @@ def _of_kernel(function: Any, named: dict[str, Any]) -> dict[str, Any]:
         kernels = [pairgram.Kernel(kernel, gamma=gamma, **told) for gamma in listed]
         named["feature_map"] = kernels if isinstance(gammas, list) else kernels[0]
     return named
+
+
+def _drawn(own: dict[str, Any], named: dict[str, Any]) -> Any:
+    """Return the nodes of ELMRank, one for each range of weights to choose from."""
+    named["random_state"] = own.pop("random_state", None)
+    own = {"n_nodes": 100, **own}
+    bounds, biases = own.pop("weight_range", (-1.0, 1.0)), own.pop("bias_range", None)
+    maps = [
+        pairgram.RandomNodes(**own, weight_range=one, bias_range=biases or one)
+        for one in (bounds if isinstance(bounds, list) else [bounds])
+    ]
+    return maps if isinstance(bounds, list) else maps[0]
 
 
 def _of_rows(named: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ ATTRIBUTES = (
     "pairs_",
     "target_",
     "scale_",
-    "weight_range_",
     "form_",
     "best_score_",
     "best_index_",

@@ -267,7 +267,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     ),
     "weight_range": Parameter(stored=RANGE),
     "bias_range": Parameter(stored=RANGE),
-    "ELMRank.bias_range": Parameter(stored=optional(RANGE)),
     "distribution": Parameter(choice("uniform", "normal")),
     "n_estimators": Parameter(COUNT),
     "random_state": Parameter(

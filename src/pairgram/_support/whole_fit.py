@@ -87,6 +87,9 @@ ELSEWHERE = {
         ("kernel", "gamma", "degree", "coef0"),
         "RankRLS and extreme learning machines take feature_map=Kernel(...)",
     ),
+    **dict.fromkeys(
+        ("weight_range", "bias_range"), "give feature_map=RandomNodes(n_nodes, {}=...)"
+    ),
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
     **dict.fromkeys(("init_score", "base_margin"), "give offset="),
     **dict.fromkeys(("n_threads", "n_jobs", "num_threads"), "use with pairgram.threads(n):"),

@@ -48,7 +48,6 @@ PRIOR = "prior."
 
 ANY = Setting("any value", lambda value: True)
 OF_KERNEL = ("gamma", "degree", "coef0")
-OF_NODES = ("n_nodes", "activation", "weight_range", "random_state")
 OF_PAIRS = {"pairs": stored("kind", "scope", "weighting", "target")}
 
 # Arrays
@@ -130,6 +129,10 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     )
     names = fitted.get("feature_names_in_")
     require(names is None or len(names) == features, f"want {features} names of features")
+    if (n_draws := settings.get("n_estimators")) is not None:
+        nodes = (settings["feature_map"] or {}).get("kind") == "RandomNodes"
+        what = "must be RandomNodes, as many for each of n_estimators"
+        require(nodes and sizes["outputs"] % n_draws == 0, f"feature_map {what}")
     known = {name for name in ("variances", "covariances") if name in arrays}
     require(len(known) != 1, "variances and covariances must be there together")
     require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
@@ -160,7 +163,7 @@ MODELS: Mapping[str, Kind] = {
     "ELMRank": _kind(
         {
             **OF_PAIRS,
-            **stored(*OF_NODES, "alpha", "C", "ELMRank.bias_range", "n_estimators"),
+            **stored("n_nodes", "activation", "random_state", "alpha", "C", "n_estimators"),
             "fitted": FITTED,
         }
     ),

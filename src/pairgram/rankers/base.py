@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pairgram.rankers.validation import Validation
 
 # What searches choose, besides the feature map.
-CHOSEN = ("alpha", "C", "pairs", "scale", "weight_range")
+CHOSEN = ("alpha", "C", "pairs", "scale")
 # Attributes of a fit that its check of the rows sets.
 OF_COLUMNS = ("n_features_in_", "feature_names_in_")
 # What tools of scikit-learn hand on to `fit` and `score`.
@@ -563,9 +563,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             kept = f"{name}_" if name in CHOSEN else f"_{name}"
             if kept in fitted or hasattr(self, name):
                 parameters[name] = fitted.get(kept, getattr(self, name, None))
-        for name in {"weight_range", "bias_range"} & set(parameters):
-            bounds = parameters[name]
-            parameters[name] = None if bounds is None else [float(bound) for bound in bounds]
         if "pairs" in parameters:
             parameters["pairs"] = Pairs.of(parameters["pairs"], self._scope).in_file()
         if not isinstance(parameters.get("random_state"), Integral):

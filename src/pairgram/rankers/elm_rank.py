@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, verbatim
@@ -18,14 +19,7 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import generator
 from pairgram.features.inputs import after_inputs, parts_of
-from pairgram.features.random_nodes import (
-    NEED_POSITIVE,
-    Activation,
-    RandomNodes,
-    check_range,
-    draw_nodes,
-    join_nodes,
-)
+from pairgram.features.random_nodes import Activation, RandomNodes, draw_nodes, join_nodes
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import (
     Judge,
@@ -51,7 +45,6 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, BaseEstimator, RandomState
     from pairgram.metrics.evaluation import Scoring
 
-Range = tuple[float, float]
 # These are the grids of Chen et al. 2014, §4.1.
 ALPHAS = np.array([1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
 CS = np.exp2(np.arange(1.0, 26.0))
@@ -64,49 +57,43 @@ class DrawnSpec(LeastSquares):
     Attributes
     ----------
     rows : Preparation
-        What to choose from that comes before the nodes.
-    n_nodes, activation, n_estimators, random_state :
+        What comes before the nodes of each of some ways to choose from.
+    nodes : tuple of RandomNodes
+        Those of each way, which are not drawn.
+    n_estimators, random_state :
         As in `ELMRank`.
-    ranges : tuple of (range of the weights, range of the biases)
-        What to choose from.
     alphas, Cs : ndarray of shape (n_alphas,) and (n_Cs,)
         What to choose from, in the caller's order.
     """
 
-    n_nodes: int
-    activation: Activation
+    nodes: tuple[RandomNodes, ...]
     n_estimators: int
     random_state: Any
-    ranges: tuple[tuple[Range, Range], ...]
     alphas: Vector
     Cs: Vector
-    _drawn: dict[int, list[list[RandomNodes]]] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         model: BaseEstimator,
-        ways: list[Chain],
-        ranges: list[Range],
+        values: Sequence[Any],
         alphas: Vector,
         Cs: Vector,
         search: Search | None = None,
     ) -> DrawnSpec:
-        """Check the parameters that both rankers have."""
+        """Check the parameters that both rankers have, given the values of `feature_map`."""
         check_parameters(model, "n_estimators")
-        if not (isinstance(model.activation, str) or callable(model.activation)):
-            raise ValueError(f"activation must be one name or callable, got {model.activation!r}")
+        ways = [_way_of(model, value) for value in values]
         pairs = Pairs.of(model.pairs, "global")
         if pairs.kind is None:
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
+        before = tuple(way._replace(then=None) for way in ways)
         return cls(
-            Preparation(tuple(ways), no_table=needs_rows(model)),
+            Preparation(before, no_table=needs_rows(model)),
             (pairs,),
-            model.n_nodes,
-            model.activation,
+            tuple(way.then for way in ways),
             model.n_estimators,
             model.random_state,
-            tuple((bounds, _bias_range(model, bounds)) for bounds in ranges),
             alphas,
             Cs,
             search=search,
@@ -122,51 +109,34 @@ class DrawnSpec(LeastSquares):
         require_finite(data.X, "X")
         data = data.with_weights_in_range()
         if self.rows.is_one:  # others try what helps
-            warn_of_inputs(self, data, parts_of(data.feature_map)[0])
+            warn_of_inputs(self.nodes[0], data, parts_of(data.feature_map)[0])
         with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             if self.search is None:
                 self._warn_of_time(data, 1)
-                (nodes,) = self.draws(data.n_features)
+                (nodes,) = self.draws([data.n_features])
                 return self._model(data, nodes, _grid(self.alphas, self.Cs))
             return self._searched(data, held)
 
     def _warn_of_time(self, data: RankingData, n_systems: int) -> None:
         """Warn if the draws are expected to take long."""
-        n_draws = self.n_estimators * len(self.ranges) * len(self.rows.ways)
-        n_settings = len(self.alphas) * len(self.Cs)
-        seconds = drawn_seconds(len(data.y), self.n_nodes, n_draws, n_systems, n_settings)
-        what = "" if self.search is None else ", ranges or folds"
+        n_draws = self.n_estimators * len(self.nodes)
+        n_settings, n_nodes = len(self.alphas) * len(self.Cs), max(n.n_nodes for n in self.nodes)
+        seconds = drawn_seconds(len(data.y), n_nodes, n_draws, n_systems, n_settings)
+        what = "" if self.search is None else ", maps or folds"
         warn_of_time(seconds, f"take fewer nodes{what}, or a smaller n_estimators")
 
-    def draws(self, n_features: int) -> list[list[RandomNodes]]:
-        """Return, for every range, the fitted nodes of every draw. Each draw has its own seed.
+    def draws(self, n_features: Sequence[int]) -> list[list[RandomNodes]]:
+        """Return the fitted nodes of every draw of each way, given its number of features.
 
-        With an int as `random_state`, fits share the nodes for one number of features.
+        Each draw has its own seed, which is the same for all ways.
         """
-        if n_features in self._drawn:
-            return self._drawn[n_features]
         rng = generator(self.random_state)
         integers = rng.integers if isinstance(rng, np.random.Generator) else rng.randint
-        seeds = integers(2**31 - 1, size=self.n_estimators)
-        nodes = [
-            [
-                draw_nodes(
-                    RandomNodes(
-                        self.n_nodes,
-                        self.activation,
-                        weight_range=weight_range,
-                        bias_range=bias_range,
-                        random_state=int(seed),
-                    ),
-                    n_features,
-                )
-                for seed in seeds
-            ]
-            for weight_range, bias_range in self.ranges
+        seeds = integers(2**31 - 1, size=self.n_estimators).tolist()
+        return [
+            [draw_nodes(clone(nodes).set_params(random_state=seed), width) for seed in seeds]
+            for nodes, width in zip(self.nodes, n_features, strict=True)
         ]
-        if isinstance(self.random_state, Integral):
-            self._drawn[n_features] = nodes
-        return nodes
 
     def _model(self, data: RankingData, nodes: list[RandomNodes], grid: Grid) -> dict[str, Any]:
         """Fit the model of one alpha and C; average it over the draws."""
@@ -202,9 +172,9 @@ class DrawnSpec(LeastSquares):
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)
         grid = _grid(alphas, Cs)
-        mapped = [
-            (own, nodes) for own in self.rows.each(data) for nodes in self.draws(own.n_features)
-        ]
+        every = [*self.rows.each(data)]
+        drawn = self.draws([own.n_features for own in every])
+        mapped = [*zip(every, drawn, strict=True)]
         judged = [
             judge.judge(judge.shared(self._held_out(own, nodes, judge, grid)))
             for own, nodes in mapped
@@ -240,28 +210,26 @@ class DrawnSpec(LeastSquares):
     ) -> dict[str, Any]:
         """Return the attributes that describe the choice, with grids in the caller's order."""
         assert self.search is not None
-        ways, alphas, Cs = self.rows.ways, self.alphas, self.Cs
-        ranges = [weight_range for weight_range, _ in self.ranges]
+        alphas, Cs = self.alphas, self.Cs
         best, ranks = choice
         of_alpha = np.argsort(np.argsort(-alphas, kind="stable"))
         of_C = np.argsort(np.argsort(Cs, kind="stable"))
-        of_range = np.arange(shape[0])[:, None, None] * (len(alphas) * len(Cs))
-        order = (of_range + of_alpha[:, None] * len(Cs) + of_C).ravel()
+        of_way = np.arange(shape[0])[:, None, None] * (len(alphas) * len(Cs))
+        order = (of_way + of_alpha[:, None] * len(Cs) + of_C).ravel()
         at = int(np.flatnonzero(order == best)[0])
         r, i, j = map(int, np.unravel_index(at, shape))
         columns = {
-            "weight_range": np.repeat(column_of(ranges * len(ways)), len(alphas) * len(Cs)),
             "alpha": np.tile(np.repeat(alphas, len(Cs)), shape[0]),
             "C": np.tile(Cs, shape[0] * len(alphas)),
         }
         if "feature_map" in self.search.told:
-            maps = column_of([way.short for way in ways])
-            columns["feature_map"] = np.repeat(maps, judged.means.size // len(ways))
+            ways = zip(self.rows.ways, self.nodes, strict=True)
+            maps = column_of([way._replace(then=nodes).short for way, nodes in ways])
+            columns["feature_map"] = np.repeat(maps, len(alphas) * len(Cs))
         table = judged.take(order)
         return {
             "alpha_": float(alphas[i]),
             "C_": float(Cs[j]),
-            "weight_range_": ranges[r % len(ranges)],
             "best_score_": float(judged.means[best]),
             "best_index_": at,
             "alphas_": alphas.copy(),
@@ -288,17 +256,16 @@ class ELMRank(LinearRanker):
     n_nodes : int ≥ 1, default=100
         Number of nodes of a draw.
     activation : str or callable, default="sigmoid"
-        As in `RandomNodes`.
-    weight_range : (float, float), default=(-1, 1)
-        Range of the nodes' weights. It has a large effect; `ELMRankCV` can choose it.
-    bias_range : (float, float) or None, default=None
-        Range of the nodes' biases. None takes `weight_range`. Gaussian nodes need positive biases.
+        As in `RandomNodes`. The weights and biases of the nodes are from −1 to 1, and the biases of
+        Gaussian nodes from 0 to 1.
     n_estimators : int ≥ 1, default=1
         Number of independent draws of the nodes, whose scores are averaged. The paper has 50.
     random_state : int, RandomState, Generator or None, default=None
         Source of the seeds. Every draw has its own seed.
-    feature_map : str, scale, Fill, Pipeline of these, or None, default=None
-        What comes before the nodes, such as "standard"; see `RankRLS`.
+    feature_map : str, scale, Fill, RandomNodes, Pipeline of these, or None, default=None
+        What comes before these nodes, such as "standard"; see `RankRLS`. ``RandomNodes(...)``,
+        alone or at the end of a Pipeline, takes their place, but for its `random_state`. Its
+        `weight_range` has a large effect; `ELMRankCV` can choose it.
 
     Attributes
     ----------
@@ -312,7 +279,7 @@ class ELMRank(LinearRanker):
 
     See Also
     --------
-    ELMRankCV : Chooses alpha, C and the range of the nodes.
+    ELMRankCV : Chooses alpha, C, and what comes before the nodes, or the nodes themselves.
 
     Notes
     -----
@@ -348,22 +315,19 @@ class ELMRank(LinearRanker):
     pairs: PairsLike = "with_ties"
     n_nodes: int = 100
     activation: Activation = "sigmoid"
-    weight_range: Range = (-1.0, 1.0)
-    bias_range: Range | None = None
     n_estimators: int = 1
     random_state: RandomState = None
     feature_map: Any = None
 
     def _spec(self) -> DrawnSpec:
         check_parameters(self, "alpha", "C")
-        ranges = [check_range("weight_range", self.weight_range)]
         alphas, Cs = np.array([float(self.alpha)]), np.array([float(self.C)])
-        return DrawnSpec.of(self, [_before(self.feature_map)], ranges, alphas, Cs)
+        return DrawnSpec.of(self, [self.feature_map], alphas, Cs)
 
 
 @dataclass(eq=False, repr=False)
 class ELMRankCV(LinearSearch):
-    """ELMRank that chooses alpha, C and the range of its nodes by held-out scores.
+    """ELMRank that chooses alpha, C and its feature map by held-out scores.
 
     Parameters
     ----------
@@ -379,19 +343,16 @@ class ELMRankCV(LinearSearch):
         could then be scored. The paper has ``cv=10``.
     scoring : str, Metric, scorer or None, default="pairwise_squared_error"
         As in `RankRLSCV`. It judges the mean score of all draws, within queries.
-    weight_range : (float, float) or list of such, default=(-1, 1)
-        Range of the nodes' weights, or a list of ranges to choose from. All ranges have the same
-        seeds.
     feature_map : a value as in `ELMRank`, or a list of values to choose from, default=None
-    pairs, n_nodes, activation, bias_range, n_estimators, random_state :
+        ``[RandomNodes(100, weight_range=(-r, r)) for r in (1, 0.3)]`` chooses the range of the
+        weights. The draws of all values have the same seeds.
+    pairs, n_nodes, activation, n_estimators, random_state :
         As in `ELMRank`.
 
     Attributes
     ----------
     alpha_, C_ : float
         The chosen pair.
-    weight_range_ : (float, float)
-        The chosen range.
     best_score_ : float
         Mean held-out score of the chosen settings. If `scoring` is a loss, such as
         "pairwise_squared_error", this is the loss itself.
@@ -402,11 +363,10 @@ class ELMRankCV(LinearSearch):
     Cs_ : ndarray of shape (n_Cs,)
         The values of C, in the caller's order. The default ascends.
     scores_ : ndarray of shape (n_alphas, n_Cs)
-        Mean held-out scores with the chosen range.
+        Mean held-out scores with the chosen feature map.
     cv_results_ : dict
         A row for every combination, in the columns that `RankRLSCV` names, with
-        ``param_weight_range``, ``param_alpha``, ``param_C``, and ``param_feature_map`` if
-        `feature_map` is a list.
+        ``param_alpha``, ``param_C``, and ``param_feature_map`` if `feature_map` is a list.
     coef_, feature_map_, n_features_in_, feature_names_in_, uses_qid_ :
         As in `ELMRank`.
     scoring_, held_out_, per_query_ :
@@ -414,11 +374,11 @@ class ELMRankCV(LinearSearch):
 
     Notes
     -----
-    The whole grid comes from one eigendecomposition per fold, draw and range. If there are many
-    rows, the statistics of a fold's test rows are subtracted from those of all rows. This needs
-    pairs with ties, or folds of whole queries, because it is exact only for these. If several
-    settings are equally good, the first `feature_map` wins, then the first range, the largest alpha
-    and the smallest C.
+    The whole grid comes from one eigendecomposition per fold, draw and feature map. If there are
+    many rows, the statistics of a fold's test rows are subtracted from those of all rows. This
+    needs pairs with ties, or folds of whole queries, because it is exact only for these. If several
+    settings are equally good, the first `feature_map` wins, then the largest alpha and the smallest
+    C.
 
     One setting is chosen for all draws, by their mean score. The trials of the paper choose a
     setting for every draw. To do the same, average the scores of several models with one draw
@@ -435,9 +395,10 @@ class ELMRankCV(LinearSearch):
 
     Examples
     --------
-    >>> from pairgram import ELMRankCV, make_ranking
+    >>> from pairgram import ELMRankCV, RandomNodes, make_ranking
     >>> X, y, _ = make_ranking(1, 200, random_state=0)
-    >>> model = ELMRankCV(weight_range=[(-1, 1), (-0.3, 0.3)], random_state=0).fit(X, y)
+    >>> nodes = [RandomNodes(100, weight_range=(-r, r)) for r in (1, 0.3)]
+    >>> model = ELMRankCV(feature_map=nodes, random_state=0).fit(X, y)
     >>> model.scores_.shape
     (7, 25)
     """
@@ -453,53 +414,38 @@ class ELMRankCV(LinearSearch):
     pairs: PairsLike = "with_ties"
     n_nodes: int = 100
     activation: Activation = "sigmoid"
-    weight_range: Range | list[Range] = (-1.0, 1.0)
-    bias_range: Range | None = None
     n_estimators: int = 1
     random_state: RandomState = None
     feature_map: Any | Sequence[Any] = None
 
     def _spec(self) -> DrawnSpec:
-        ways = [_before(one) for one in as_list(self.feature_map, "feature_map")]
+        values = as_list(self.feature_map, "feature_map")
         told = ("feature_map",) * isinstance(self.feature_map, (list, tuple))
         search = Search(self.cv, self.scoring, told)
         alphas = ALPHAS if self.alphas is None else check_alphas(self.alphas, zero=True)
         Cs = CS if self.Cs is None else check_alphas(self.Cs, "Cs")
-        return DrawnSpec.of(self, ways, _ranges_of(self.weight_range), alphas, Cs, search)
+        return DrawnSpec.of(self, values, alphas, Cs, search)
 
 
-def _before(value: Any) -> Chain:
-    """Return what comes before the nodes."""
+def _way_of(model: BaseEstimator, value: Any) -> Chain:
+    """Return what a row is: after a scale come the nodes, which are not drawn."""
     way = Chain.of(value)
-    if way.then is not None:
+    if way.then is None:
+        own = RandomNodes(model.n_nodes, model.activation)
+        if model.activation != "gaussian":  # of which biases must be positive
+            own.bias_range = own.weight_range
+        way = way._replace(then=own)
+    if type(way.then) is not RandomNodes:
         raise ArgumentError(
             "feature_map",
-            "must be a scale, such as 'standard', a Fill, or both: the nodes come after it, got "
+            "must be a scale, such as 'standard', a Fill, RandomNodes, or a Pipeline of these, got "
             f"{verbatim(repr(value))}",
         )
+    check_parameters(way.then, "n_nodes")
+    activation = way.then.activation
+    if not (isinstance(activation, str) or callable(activation)):
+        raise ValueError(f"activation must be one name or callable, got {activation!r}")
     return way
-
-
-def _ranges_of(value: object) -> list[Range]:
-    """Return the ranges of weights to choose from."""
-    value = value.tolist() if isinstance(value, np.ndarray) else value
-    if not (isinstance(value, (list, tuple)) and all(np.ndim(bounds) == 1 for bounds in value)):
-        value = [value]
-    if not value:
-        raise ValueError("weight_range: a list of ranges to choose from must not be empty")
-    return [check_range("weight_range", bounds) for bounds in value]
-
-
-def _bias_range(model: BaseEstimator, weight_range: Range) -> Range:
-    """Return the range of the biases for a range of the weights."""
-    if model.bias_range is not None:
-        return check_range("bias_range", model.bias_range)
-    if model.activation == "gaussian" and weight_range[0] < 0:
-        raise ValueError(
-            f"{NEED_POSITIVE}, but bias_range=None takes weight_range={weight_range}, which "
-            "reaches below 0: give a bias_range such as (0, 1)"
-        )
-    return weight_range
 
 
 def _folds(cv: Any, data: RankingData) -> Any:

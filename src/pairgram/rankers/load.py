@@ -12,7 +12,7 @@ from zipfile import ZIP_DEFLATED
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -272,7 +272,11 @@ def restore_model(
         settings["constraint"] = room_with("constraint", name)(**named)
     estimator = ranker_called(kind)
     if "feature_map" in estimator._get_param_names():
-        settings["feature_map"] = chain.short
+        own = chain
+        if "n_estimators" in settings:  # the file has the nodes of all draws
+            n_nodes = chain.then.n_nodes // settings["n_estimators"]
+            own = chain._replace(then=clone(chain.then).set_params(n_nodes=n_nodes))
+        settings["feature_map"] = own.short
     model = estimator(**settings)
     model.coef_, model.feature_map_ = arrays["coef_"], chain.value
     if "variances" in arrays:
