@@ -356,8 +356,8 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     elif "outputs" in sizes:
         sizes.setdefault("features", sizes["outputs"])
     if inputs is not None:
-        _inputs(inputs, own, arrays, sizes)
-    table.relations(own, arrays, sizes)
+        _inputs(inputs, settings, arrays, sizes)
+    table.relations(settings, arrays, sizes)
 
 
 def _check_constraint(record: Any) -> None:
