@@ -21,7 +21,8 @@ class WholeFit:
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         """Make an estimator whose parameters are known."""
-        _refuse_unknown(cls.__name__, named, cls._get_param_names())
+        if not named.keys() <= set(known := cls._get_param_names()):
+            _refuse_unknown(cls.__name__, named, known)
         return super().__new__(cls)
 
     @classmethod

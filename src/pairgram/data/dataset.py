@@ -148,7 +148,7 @@ class RankingData:
     def delimit(
         cls,
         X: Matrix,
-        y: ArrayLike,
+        y: Any,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
@@ -162,10 +162,9 @@ class RankingData:
             judgements.require_alone({"qid": qid, "groups": groups, **weights})
             y, sample_weight = judgements.of_rows(n_rows, sample_weight)
         queries = Queries.make(n_rows, qid=qid)
-        labels = real_array(y, "y")
         return cls(
             X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
-            labels,
+            y,
             queries,
             None
             if sample_weight is None
@@ -595,7 +594,9 @@ def read_labelled(
     refuse_text(y, f"y{of}")
     if estimator is not None:
         require_label_each(X, y, of)
-        return read_rows(X, f"X{of}", estimator=estimator, y=cast("ArrayLike", y), reset=reset)
+        given = cast("ArrayLike", y)
+        X, labels = read_rows(X, f"X{of}", estimator=estimator, y=given, reset=reset)
+        return X, real_array(labels, "y")
     X = read_rows(X, f"X{of}")
     labels = real_array(column_or_1d(y, warn=True), "y")
     if len(labels) != X.shape[0]:

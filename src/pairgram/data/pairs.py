@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,8 @@ class Pairs:
     @classmethod
     def of(cls, value: PairsLike, scope: Scope = "query") -> Pairs:
         """Return pairs as they are, or those that a kind alone stands for."""
+        if isinstance(value, str):
+            return _pairs_of(value, scope)
         return value if isinstance(value, Pairs) else cls(value, scope=scope)
 
     @property
@@ -238,6 +241,11 @@ class Pairs:
 
 PairsLike = Pairs | PairsName | Omega | None
 USUAL = Pairs().in_file()
+
+
+@lru_cache(32)
+def _pairs_of(kind: Any, scope: Scope) -> Pairs:
+    return Pairs(kind, scope=scope)
 
 
 def _inverse(values: Vector) -> Vector:

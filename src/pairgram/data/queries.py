@@ -397,6 +397,8 @@ def _plain(value: object) -> Any:
 
 def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> AnyArray:
     """Return ids as `read_ids` does, after a check that none is missing: None, NaN, NaT or NA."""
+    if type(qid) is np.ndarray and qid.dtype.kind in "iu" and qid.shape == (n_rows,):
+        return qid  # as most ids are
     ids = read_ids(qid, n_rows, name)
     if ids.dtype.kind in "fc":
         missing = np.isnan(ids)

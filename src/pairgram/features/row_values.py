@@ -347,11 +347,14 @@ class Chain(NamedTuple):
         return self._replace(scaling=clone(WORDS[inputs.kind])._of(inputs))
 
     @classmethod
-    def joined(cls, feature_map: Any, fill: Vector | None = None) -> Chain:
-        """Return the chain of a fitted map that compiled code takes, and of what fills gaps."""
+    def of_map(cls, feature_map: Any) -> Chain:
+        """Return the chain of a fitted map that compiled code takes."""
         inputs, then = parts_of(feature_map)
-        chain = cls(then=then) if inputs is None else cls(then=then).scaled(inputs)
-        return chain if fill is None else chain._replace(fill=Fill(fill)._of(fill, None))
+        return cls(then=then) if inputs is None else cls(then=then).scaled(inputs)
+
+    def filled_by(self, fill: Vector | None) -> Chain:
+        """Return the chain with what fills gaps before it, if that is not None."""
+        return self if fill is None else self._replace(fill=Fill(fill)._of(fill, None))
 
     @property
     def value(self) -> Any:
@@ -401,4 +404,4 @@ def _one(steps: list[Any]) -> Any:
 
 def chain_of(data: Any) -> Chain:
     """Return the fitted steps of a `RankingData`, whose gaps are filled."""
-    return Chain.joined(whole_map(data))
+    return Chain.of_map(whole_map(data))

@@ -180,7 +180,7 @@ def _tell_of_sums(model: BaseEstimator, total: PairSums) -> None:
     """Give a model of statistics what a fit to rows would tell beside its weights."""
     _require_pairs(total)
     model.feature_map, model.feature_map_ = (
-        Chain.joined(copy.deepcopy(total.feature_map), total.fill).value for _ in range(2)
+        Chain.of_map(copy.deepcopy(total.feature_map)).filled_by(total.fill).value for _ in range(2)
     )
     if total.feature_map is None and total.settings.kind is not None:
         model._column_sums = total.column_sums(model.coef_)

@@ -96,14 +96,6 @@ class Preparation:
         """What fills gaps before anything else sees the rows, not fitted; None if nothing does."""
         return self.ways[0].fill
 
-    def refuse(self, model: BaseEstimator, info: RowInfo) -> None:
-        """Raise a ValueError if the ranker does not take what is told of rows."""
-        name = type(model).__name__
-        if info.groups is not None and not hasattr(model, "cv"):
-            raise ArgumentError(
-                "groups", f"must be None: {name} holds no rows out, but RankRLSCV does"
-            )
-
     @property
     def is_one(self) -> bool:
         """Whether there is no choice of what a row is."""
@@ -458,7 +450,6 @@ class GivenArrays(GivenRows):
         self._model, self._info, self._preparation = model, info, preparation
         self.arguments: dict[str, Any] = {"X": X, "y": y, **info._asdict()}
         self.has_queries = info.qid is not None
-        preparation.refuse(model, info)
         if info.groups is not None and not (self.has_queries or model._reads_queries):
             info = info._replace(qid=info.groups)  # which nothing but the metric sees
         self.data: RankingData = model._check_rows(X, y, info)

@@ -24,9 +24,8 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, no_pairs
 from pairgram.features.base import is_kernel
 from pairgram.features.inputs import parts_of
-from pairgram.features.kernel_map import is_linear_kernel, with_support
+from pairgram.features.kernel_map import Kernel, is_linear_kernel, with_support
 from pairgram.features.row_values import Chain, chain_of
-from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
@@ -265,18 +264,21 @@ class RidgeSpec(LeastSquares):
         self, data: RankingData, prior: Prior | None, held: RankingData | None = None
     ) -> dict[str, Any]:
         """Return the fitted attributes."""
-        with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
-            if self.search is None:
-                return self._solved(data, prior)
-            return self._searched(data, prior, held)
+        searches, small = self.search is not None, limits.now.largest_set
+        if searches:
+            self._require(data, held)
+        n_columns = data.n_features
+        if held is None and self.takes_sets and len(data.y) * n_columns <= small:
+            found = (self._searched_as_set if searches else self._solved_as_set)(data, prior)
+            if found is not None:
+                return found
+        with blas_guard(min(len(data.y), n_columns)):  # enter it only once
+            return self._searched(data, prior, held) if searches else self._solved(data, prior)
 
     def _solved(self, data: RankingData, prior: Prior | None) -> dict[str, Any]:
         """Fit one ridge."""
         (settings,), (scale,), alphas = self.settings, self.scales, self.alphas
         assert alphas is not None
-        if self.takes_sets and (known := self._solved_as_set(data, settings, alphas[0])):
-            coef, kept = known
-            return kept | self._kept(data, prior, {"coef_": coef})
         coordinates = self._coordinates(data)
         coordinates.warn_of_time(1)
         coef, sums, form = coordinates.solve(settings, alphas[0], scale=scale)
@@ -286,21 +288,18 @@ class RidgeSpec(LeastSquares):
         kept = {"form_": form, "_column_sums": sums}
         return kept | self._kept(data, prior, {"coef_": coef})
 
-    def _solved_as_set(
-        self, data: RankingData, settings: Pairs, alpha: float
-    ) -> tuple[Vector, dict[str, Any]] | None:
-        """Return the coefficients and what is told of them, if compiled code solves small rows."""
-        if len(data.y) * data.n_features > limits.now.largest_set:
-            return None
+    def _solved_as_set(self, data: RankingData, prior: Prior | None) -> dict[str, Any] | None:
+        """Fit one ridge to small rows, if compiled code takes them."""
+        (settings,), alphas = self.settings, self.alphas
+        assert alphas is not None
         coordinates = Coordinates.of_features(data.as_scope(settings), self.settings)
         sets = RowSets.of(coordinates.data)
         form, tells = self._form_of_set(coordinates, settings)
-        found = solve_sets(sets, settings, alpha, tells=tells)
+        found = solve_sets(sets, settings, alphas[0], tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        sums = found.column_sums() if tells else None
-        coef = coordinates.coefs(found.weights)[0]
-        return coef, {"form_": form, "_column_sums": sums}
+        kept = {"form_": form, "_column_sums": found.column_sums() if tells else None}
+        return kept | self._kept(data, prior, {"coef_": coordinates.coefs(found.weights)[0]})
 
     def _warn_of_narrow_columns(
         self, data: RankingData, sums: ColumnSums | None, alpha: float = np.inf
@@ -379,25 +378,17 @@ class RidgeSpec(LeastSquares):
         every model, such as rows of weight 0 and queries of one row.
         """
         chain = chain_of(data)
-        feature_map = chain.then
         kept: dict[str, Any] = {}
         if prior is not None and prior.coef is not None:
             models = {name: model + prior.coef for name, model in models.items()}
             kept["_column_sums"] = None  # they were those of the difference alone
-        if is_kernel(feature_map) and feature_map.support_rows_ is not None:
-            used = np.any(
-                [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()],
-                axis=0,
-            )
-            if used.any() and not used.all():
-                feature_map = with_support(feature_map, np.flatnonzero(used))
-                models = {name: model[..., used] for name, model in models.items()}
-        return kept | {"feature_map_": chain._replace(then=feature_map).value, **models}
+        if is_kernel(chain.then):
+            kernel, models = _without_zeros(chain.then, models)
+            chain = chain._replace(then=kernel)
+        return kept | {"feature_map_": chain.value, **models}
 
-    def _searched(
-        self, data: RankingData, prior: Prior | None, held: RankingData | None
-    ) -> dict[str, Any]:
-        """Judge every combination of settings on rows that are held out, and keep the best."""
+    def _require(self, data: RankingData, held: RankingData | None) -> None:
+        """Raise the ValueErrors of a search that its parameters and the shape of rows tell."""
         search = self.search
         assert search is not None
         search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
@@ -406,11 +397,14 @@ class RidgeSpec(LeastSquares):
             told["groups"] = data.group_of is not None
             constrained = self.constraint is not None
             search.criterion.require(self.settings, self.alphas, told, constrained=constrained)
+
+    def _searched(
+        self, data: RankingData, prior: Prior | None, held: RankingData | None
+    ) -> dict[str, Any]:
+        """Judge every combination of settings on rows that are held out, and keep the best."""
         judge: PathJudge | None = None
         candidates: list[Candidate] = []
         iterate: bool | None = None
-        if held is None and self.takes_sets and (known := self._searched_as_set(data)):
-            return self._chosen([known[0]], known[1], prior)
         for own in self.rows.each(data):
             if judge is not None:
                 judge = judge.of(own)
@@ -440,10 +434,9 @@ class RidgeSpec(LeastSquares):
         assert judge is not None
         return self._chosen(candidates, judge.metric, prior)
 
-    def _searched_as_set(self, data: RankingData) -> tuple[Candidate, Metric] | None:
-        """Return the only candidate and its metric, if compiled code searches small rows."""
-        small = len(data.y) * data.n_features <= limits.now.largest_set
-        if not small or data.preferences is not None:
+    def _searched_as_set(self, data: RankingData, prior: Prior | None) -> dict[str, Any] | None:
+        """Choose one of the ridges of small rows, if compiled code takes them."""
+        if data.preferences is not None:
             return None
         (settings,), alphas = self.settings, self._descending
         coordinates = Coordinates.of_features(data, self.settings)
@@ -465,7 +458,8 @@ class RidgeSpec(LeastSquares):
         judged = judge.judge.judge_units(found.scores)
         one = replace(coordinates, told=form)
         told = data, one, settings, False, found.values[0], found.models[0], judged
-        return Candidate(*told, found.column_sums if tells else None), judge.judge.metric
+        one_candidate = Candidate(*told, found.column_sums if tells else None)
+        return self._chosen([one_candidate], judge.judge.metric, prior)
 
     def _form_of_set(self, coordinates: Coordinates, settings: Pairs) -> tuple[str, bool]:
         """Return the form in which compiled code solves rows, and whether sums are kept."""
@@ -652,6 +646,18 @@ class Candidate(NamedTuple):
         found: dict[str, Any] = {"pairs": self.settings.short, "scale": self.scale}
         found["feature_map"] = chain_of(self.data).short
         return [found[name] for name in names]
+
+
+def _without_zeros(kernel: Kernel, models: dict[str, Vector]) -> tuple[Kernel, dict[str, Vector]]:
+    """Return a kernel and models without the rows whose coefficients are 0 in every model."""
+    if kernel.support_rows_ is None:
+        return kernel, models
+    every = [model.reshape(-1, model.shape[-1]).any(axis=0) for model in models.values()]
+    used = np.any(every, axis=0)
+    if not used.any() or used.all():
+        return kernel, models
+    kernel = with_support(kernel, np.flatnonzero(used))
+    return kernel, {name: model[..., used] for name, model in models.items()}
 
 
 def _leaves_pairs_out(cv: CV) -> bool:

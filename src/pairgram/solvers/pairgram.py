@@ -361,7 +361,7 @@ class Pairgram:
     def feature_map(self) -> Any:
         """What a row is, fitted if there are rows, or None."""
         fill = self._total.fill
-        return Chain.joined(copy.copy(self._total.feature_map), fill).value
+        return Chain.of_map(copy.copy(self._total.feature_map)).filled_by(fill).value
 
     @property
     def feature_names_in_(self) -> list[str] | None:
@@ -631,7 +631,7 @@ class Pairgram:
         """
         total = self._total
         arrays: dict[str, AnyArray] = {"sums": total.required()}
-        if (chain := Chain.joined(total.feature_map)).scaling is not None:
+        if (chain := Chain.of_map(total.feature_map)).scaling is not None:
             raise ArgumentError(
                 None,
                 f"statistics of columns by {chain.kind!r} cannot be written to a file: pickle "

@@ -28,7 +28,7 @@ def one_row(table: Table) -> RankingData:
     """Return data of the shape and type of a table, without reading it: one row of zeros."""
     shape, dtype = (1, table.n_features), table.layout.dtype
     made = scipy.sparse.csr_array(shape, dtype=dtype) if table.layout.sparse else None
-    return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, [0.0])
+    return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, np.zeros(1))
 
 
 def data_of_block(pattern: RankingData, rows: TableRows) -> RankingData:
