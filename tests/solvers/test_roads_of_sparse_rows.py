@@ -144,7 +144,7 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
         (
             pg.ELMRankCV(random_state=0, pairs=pg.Pairs(), cv=2),
             True,
-            "fewer nodes, ranges or folds",
+            "fewer nodes, maps or folds",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.machine import require, single_threaded_blas
 from pairgram.certainty.evidence import degrees_of_labels
 from pairgram.certainty.posterior import Posterior
@@ -120,6 +120,9 @@ def posterior(
             "a posterior needs a kernel by its name, got kernel='precomputed', which does not tell "
             "the kernel of two rows that are scored"
         )
+    if groups is not None and not hasattr(model, "cv"):
+        text = f"must be None: {type(model).__name__} holds no rows out, but RankRLSCV does"
+        raise ArgumentError("groups", text)
     info = RowInfo(qid, sample_weight, query_weight, offset, groups)
     if not isinstance(X, Pairgram):
         table = as_stream(X, y=y, **info._asdict())
