@@ -24,9 +24,7 @@ namespace pairgram {
 // n d² + d³ / 3 flops for n ≥ d, n² d + n³ / 3 otherwise; memory: one group for each thread. The
 // same bits for any n_threads. BLAS must be held to one thread. Source: Pahikkala et al. 2009, eq.
 // 8, and its dual, by the half-Laplacian.
-template <class T>
-void fit_groups(const ranking_problem& problem, const query_groups& groups,
-                const given_rows<T>& rows, const node_map<double>* map, double alpha,
-                double* weights, group_state* states, const group_sums& sums, int n_threads);
+void fit_groups(const query_groups& groups, double alpha, double* weights, group_state* states,
+                const group_sums& sums, int n_threads);
 
 }  // namespace pairgram

@@ -44,9 +44,7 @@ struct found_paths {
 //
 // n d² + 10 d³ flops and those of hold_out.hpp for every group; memory: one group for each thread.
 // The same bits for any n_threads, and for a group alone. BLAS must be held to one thread.
-template <class T>
-void search_groups(const ranking_problem& problem, const query_groups& groups,
-                   const given_rows<T>& rows, const node_map<double>* map, const search_grid& grid,
-                   const found_paths& out, int n_threads);
+void search_groups(const query_groups& groups, const search_grid& grid, const found_paths& out,
+                   int n_threads);
 
 }  // namespace pairgram

@@ -24,12 +24,10 @@ buffer<std::ptrdiff_t> first_numbers(std::ptrdiff_t n) {
 }
 
 // Solves group after group.
-template <class T>
 class svm_solver {
   public:
-    svm_solver(const ranking_problem& problem, const query_groups& groups,
-               const given_rows<T>& rows, const node_map<double>* map, const svm_settings& settings)
-        : rows_(problem, groups, rows, map), offsets_(groups.targets), settings_(settings) {}
+    svm_solver(const query_groups& groups, const svm_settings& settings)
+        : rows_(groups), offsets_(groups.targets), settings_(settings) {}
 
     // Loads a group, which is then solved if its state says so.
     group_state load(std::ptrdiff_t g) {
@@ -97,7 +95,7 @@ class svm_solver {
         return true;
     }
 
-    const group_rows<T>& rows() const { return rows_; }
+    const group_rows& rows() const { return rows_; }
     const double* features(std::ptrdiff_t i) const { return features_.data() + i * rows_.d; }
 
   private:
@@ -137,7 +135,7 @@ class svm_solver {
         return constant;
     }
 
-    group_rows<T> rows_;
+    group_rows rows_;
     const double* offsets_;
     const svm_settings& settings_;
     buffer<double> features_, upper_, gram_;
@@ -145,16 +143,13 @@ class svm_solver {
 
 }  // namespace
 
-template <class T>
-void fit_group_svms(const ranking_problem& problem, const query_groups& groups,
-                    const given_rows<T>& rows, const node_map<double>* map,
-                    const svm_settings& settings, const double* Cs, const fitted_svms& out,
-                    int n_threads) {
-    const auto d = map ? map->n_outputs : rows.n_columns;
-    const auto first_group = tasks_of(problem, groups, d);
+void fit_group_svms(const query_groups& groups, const svm_settings& settings, const double* Cs,
+                    const fitted_svms& out, int n_threads) {
+    const auto d = groups.n_features();
+    const auto first_group = tasks_of(groups);
     const auto n_tasks = static_cast<std::ptrdiff_t>(first_group.size()) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        svm_solver<T> solver(problem, groups, rows, map, settings);
+        svm_solver solver(groups, settings);
         for (auto g = first_group[task]; g < first_group[task + 1]; ++g) {
             double* const weights = out.weights + g * d;
             std::fill_n(weights, d, std::numeric_limits<double>::quiet_NaN());
@@ -173,16 +168,12 @@ void fit_group_svms(const ranking_problem& problem, const query_groups& groups,
     });
 }
 
-template <class T>
-void search_group_svms(const ranking_problem& problem, const query_groups& groups,
-                       const given_rows<T>& rows, const node_map<double>* map,
-                       const svm_settings& settings, const svm_grid& grid, const searched_svms& out,
-                       int n_threads) {
-    const auto first = problem.rows.begin(groups.queries[out.first]),
-               n_positions = problem.rows.begin(groups.queries[out.last]) - first;
+void search_group_svms(const query_groups& groups, const svm_settings& settings,
+                       const svm_grid& grid, const searched_svms& out, int n_threads) {
+    const auto first = groups.begin(out.first), n_positions = groups.begin(out.last) - first;
     const auto n_groups = out.last - out.first;
     parallel_for(n_groups, n_groups > 1 ? n_threads : 1, [&](std::ptrdiff_t at) {
-        svm_solver<T> solver(problem, groups, rows, map, settings);
+        svm_solver solver(groups, settings);
         double* const Cs = out.Cs + at * grid.n_Cs;
         auto& state = out.states[at];
         state = solver.load(out.first + at);
@@ -217,10 +208,5 @@ void search_group_svms(const ranking_problem& problem, const query_groups& group
         if (std::find(done.begin(), done.end(), 0) == done.end()) state = group_state::solved;
     });
 }
-
-template decltype(fit_group_svms<double>) fit_group_svms<double>;
-template decltype(fit_group_svms<float>) fit_group_svms<float>;
-template decltype(search_group_svms<double>) search_group_svms<double>;
-template decltype(search_group_svms<float>) search_group_svms<float>;
 
 }  // namespace pairgram

@@ -386,7 +386,6 @@ def fit_groups(
 def fit_group_svms(
     problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
     queries: NDArray[np.int64],  # the first of every group, and the end of the last
-    n_targets: NDArray[np.int64],  # ones
     offsets: NDArray[np.float64],  # of every row
     blocks: Sequence[NDArray[_T]],  # rows: of all groups, or of each
     *,

@@ -340,7 +340,6 @@ def solve_svm_sets(
         found, histories = _core.fit_group_svms(
             problem,
             sets.bounds,
-            sets.n_targets,
             offset,
             blocks,
             Cs=Cs,
