@@ -133,7 +133,7 @@ def group_runs(
     NDArray[np.int64],
 ]: ...
 
-class SparsePairs:
+class _SparsePairs:
     """CSR rows and the pairs of several problems; csrc/solvers/sparse_pairs.hpp says how."""
 
     def product(
@@ -147,15 +147,18 @@ class SparsePairs:
         self, system: int, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # and what was subtracted from
 
+class SparsePairs64(_SparsePairs): ...
+class SparsePairs32(_SparsePairs): ...
+
 def sparse_pairs(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: NDArray[_T],
     n_columns: int,  # less than 2^31
     problems: list[RankingProblem] | list[Comparisons],
-) -> SparsePairs: ...
+) -> _SparsePairs: ...
 
-class CrossPairs:
+class _CrossPairs:
     """Products of columns and the pairs of several problems; csrc/solvers/cross_pairs.hpp."""
 
     is_constant: bool  # whether every query has one left side
@@ -173,12 +176,15 @@ class CrossPairs:
         self, system: int, of_left: bool = False, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
 
+class CrossPairs64(_CrossPairs): ...
+class CrossPairs32(_CrossPairs): ...
+
 def cross_pairs(
     rows: NDArray[_T],
     map: Any,
     problems: list[RankingProblem] | list[Comparisons],
     n_threads: int = 1,
-) -> CrossPairs: ...
+) -> _CrossPairs: ...
 def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(
     problem: RankingProblem,
