@@ -456,11 +456,17 @@ class Comparisons:
         self, rows: NDArray[np.float64], targets: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]: ...  # [AᵀDA rows, AᵀD targets]
 
-class ComparisonLoss:
-    """The loss of comparisons as a function of the scores of items.
+class ScoreLoss:
+    """A loss of pairs as a function of the scores of rows, which stand query after query.
 
-    One thread at a time may use it: a second is a RuntimeError.
+    One thread at a time may use it.
     """
+
+    @property
+    def pair_weights(self) -> NDArray[np.float64]: ...  # of every query
+
+class ComparisonLoss(ScoreLoss):
+    """The loss of comparisons, whose items are one query."""
 
     def __init__(
         self,
@@ -469,18 +475,9 @@ class ComparisonLoss:
         *,
         loss: str,  # squared_hinge, squared or logistic
     ) -> None: ...
-    def set_scores(
-        self, scores: NDArray[np.float64], n_threads: int = 1
-    ) -> tuple[float, NDArray[np.float64]]: ...
-    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
-    @property
-    def pair_weights(self) -> NDArray[np.float64]: ...  # (1,): items are one query
 
-class PairOperator:
-    """The loss of preference pairs; its rows stand query after query.
-
-    One thread at a time may use it: a second is a RuntimeError.
-    """
+class PairOperator(ScoreLoss):
+    """The loss of preference pairs."""
 
     def __init__(
         self,
@@ -488,12 +485,6 @@ class PairOperator:
         *,
         loss: str = "squared_hinge",  # or squared, logistic
     ) -> None: ...
-    def set_scores(
-        self, scores: NDArray[np.float64], n_threads: int = 1
-    ) -> tuple[float, NDArray[np.float64]]: ...
-    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
-    @property
-    def pair_weights(self) -> NDArray[np.float64]: ...
 
 class RowFeatures:
     """The features H of rows, which stand query after query."""
@@ -532,7 +523,7 @@ class WeightsLoss:
 
 def loss_of_rows(
     features: RowFeatures,
-    pairs: PairOperator | ComparisonLoss,
+    pairs: ScoreLoss,
     offset: NDArray[np.float64],
     n_threads: int = 1,
 ) -> WeightsLoss: ...
