@@ -59,13 +59,16 @@ const tile_product narrow_tiles[] = {add_tile<narrow_lanes, narrow_rows, 1>,
 
 }  // namespace
 
+tile_shape cached_tile() {
+    return has_wide_registers() ? tile_shape{wide_rows, most_packs * wide_lanes}
+                                : tile_shape{narrow_rows, most_packs * narrow_lanes};
+}
+
 void add_cached_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, double factor,
                         const stepped_matrix& a, const double* b, std::ptrdiff_t ldb, double* c,
                         std::ptrdiff_t ldc) {
-    const bool wide = has_wide_registers();
-    const auto* const tiles = wide ? wide_tiles : narrow_tiles;
-    const std::ptrdiff_t lanes = wide ? wide_lanes : narrow_lanes,
-                         n_rows = wide ? wide_rows : narrow_rows;
+    const auto* const tiles = has_wide_registers() ? wide_tiles : narrow_tiles;
+    const auto n_rows = cached_tile().rows, lanes = cached_tile().columns / most_packs;
     for (std::ptrdiff_t from = 0; from < k; from += summed_at_once) {
         const auto n_terms = std::min(summed_at_once, k - from);
         for (std::ptrdiff_t j = 0; j < n;) {
