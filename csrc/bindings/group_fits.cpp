@@ -22,7 +22,7 @@ using row_blocks = std::variant<std::vector<array<double>>, std::vector<array<fl
 
 template <class T>
 void take_rows(const std::vector<array<T>>& blocks, query_groups& groups) {
-    const auto n_blocks = static_cast<py::ssize_t>(blocks.size());
+    const auto n_blocks = length_of(blocks);
     check(n_blocks == 1 || n_blocks == groups.n_groups,
           "rows must be one block, or one for each group");
     auto& taken = groups.blocks.emplace<buffer<const T*>>();

@@ -180,7 +180,7 @@ py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>
     check(Cs.ndim() == 1, "Cs must be 1-d");
     const gram_of_pairs gram{width, pointer(curvature), curvature.ndim() == 1, steepness};
     const newton_settings settings{n_Cs, pointer(Cs), tol, max_iter};
-    array<double> coefs({static_cast<py::ssize_t>(losses.size()), n_Cs, width});
+    array<double> coefs({length_of(losses), n_Cs, width});
     std::deque<use_of<kept_loss>> uses;
     buffer<newton_task> tasks;
     for (const auto& [loss, constant] : losses) {
@@ -191,8 +191,8 @@ py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>
         check_all(
             constant.size(), of, [=](std::int64_t j) { return 0 <= j && j < width; },
             "constant must be numbers of features");
-        tasks.push_back({loss->object.object.get(), constant.size(), of,
-                         coefs.mutable_data(static_cast<py::ssize_t>(tasks.size()))});
+        tasks.push_back(
+            {loss->object.object.get(), constant.size(), of, coefs.mutable_data(length_of(tasks))});
     }
     unlocked(solve_paths, tasks, gram, settings, n_threads);
     py::list histories;

@@ -218,10 +218,9 @@ void between_rows(const query_plan& plan, std::ptrdiff_t width, const double* me
     std::fill(out, out + k * width, 0.0);
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         double* row = out + l * width;
-        double degree = 0;
+        const double degree = plan.degree(l);
         for (std::ptrdiff_t i = l + 1; i < k; ++i) {
             const double w = plan.chord[l * k + i];
-            degree += w;
             for (std::ptrdiff_t j = 0; j < width; ++j)
                 row[j] += w * (means[l * width + j] - means[i * width + j]);
         }
@@ -241,7 +240,7 @@ template <class T>
 void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* level,
                     const double* weight, const double* within, const query_plan& plan, join how,
                     T* rows, std::ptrdiff_t ld, level_sums& sums) {
-    const auto k = static_cast<std::ptrdiff_t>(sums.weight.size());
+    const auto k = length_of(sums.weight);
     for (std::ptrdiff_t i = 0; i < n; ++i) sums.weight[level[i]] += weight[i];
     const double total = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
     for (std::ptrdiff_t l = 0; l < k; ++l) {

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "data/ranking_problem.hpp"
 #include "data/varying_columns.hpp"
@@ -35,7 +36,12 @@ struct query_plan {
     double total_weight = 0;      // V
     double pair_weight = 0;       // Σ_ij W_ij, both orders and the diagonal
 
-    std::ptrdiff_t n_levels() const { return static_cast<std::ptrdiff_t>(level_weight.size()); }
+    std::ptrdiff_t n_levels() const { return length_of(level_weight); }
+    // omega: the chords of a level and those right of it; 0 for the last of those that pairs join.
+    double degree(std::ptrdiff_t l) const {
+        const double* const row = chord.data() + l * n_levels();
+        return std::accumulate(row + l + 1, row + n_levels(), 0.0);
+    }
 };
 
 // Plans the query whose n rows stand at positions [begin, begin + n) of rows; order, if given,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "data/query_rows.hpp"
 #include "support/buffer.hpp"
@@ -71,8 +70,7 @@ void add_between_rows_adjoint(const query_plan& plan, std::ptrdiff_t width, cons
     const auto k = plan.n_levels();
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         const double* chord = plan.chord.data() + l * k;
-        const double degree = std::accumulate(chord + l + 1, chord + k, 0.0);
-        const double v = plan.level_weight[l];
+        const double degree = plan.degree(l), v = plan.level_weight[l];
         if (degree <= 0 || v <= 0) continue;
         const double scale = 1 / (std::sqrt(degree) * std::sqrt(v));  // their product may vanish
         for (std::ptrdiff_t i = l + 1; i < k; ++i)
@@ -109,7 +107,7 @@ void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width,
 }
 
 void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
-    const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
+    const auto n = length_of(plan.weight);
     w.zeros.assign(width, 0.0);
     w.sums.reset(plan.n_levels(), width);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
@@ -130,7 +128,7 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
 
 void apply_root(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, double* rows,
                 std::ptrdiff_t ld, level_sums& sums) {
-    const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
+    const auto n = length_of(plan.weight);
     buffer<double> pivot(width, 0.0);  // row − row, so that a large common offset cancels exactly
     if (kind != pair_kind::none) std::copy_n(rows + heaviest_row(plan) * ld, width, pivot.begin());
     sums.reset(plan.n_levels(), width);

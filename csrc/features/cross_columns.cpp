@@ -11,15 +11,16 @@ namespace pairgram {
 
 namespace {
 
+// out = factor x
 template <class T>
-PAIRGRAM_CLONES void scale(std::ptrdiff_t n, T factor, const T* x, T* out) {
+PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, T factor, const T* x, T* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = factor * x[j];
 }
 
 template <class T>
 void gather(const buffer<std::int64_t>& columns, std::ptrdiff_t n, const T* rows,
             std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
-    const auto width = static_cast<std::ptrdiff_t>(columns.size());
+    const auto width = length_of(columns);
     bool together = n > 1 && width > 0;
     for (std::ptrdiff_t j = 1; j < width && together; ++j) together = columns[j] == columns[0] + j;
     for (std::ptrdiff_t i = 0; i < n && together; ++i)
@@ -65,16 +66,8 @@ void by_left_side(const cross_columns& cross, std::ptrdiff_t n, const T* rows, s
 }  // namespace
 
 std::ptrdiff_t n_outputs(const cross_columns& cross, cross_part part) {
-    switch (part) {
-        case cross_part::left:
-            return cross.n_left();
-        case cross_part::right:
-            return cross.n_kept() + cross.n_right();
-        case cross_part::left_columns:
-            return static_cast<std::ptrdiff_t>(cross.left.size());
-        case cross_part::products:
-            break;
-    }
+    if (part == cross_part::left) return cross.n_left();
+    if (part == cross_part::right) return cross.n_kept() + cross.n_right();
     return cross.n_kept() + cross.n_left() * cross.n_right();
 }
 
@@ -83,7 +76,6 @@ void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, co
                std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
     if (part == cross_part::left) return map_left(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::right) return map_right(cross, n, rows, ldr, out, ldo);
-    if (part == cross_part::left_columns) return gather(cross.left, n, rows, ldr, out, ldo);
     const auto k = cross.n_kept(), p = cross.n_left(), r = cross.n_right();
     buffer<T> right(n * (k + r));
     map_right(cross, n, rows, ldr, right.data(), k + r);
@@ -92,7 +84,7 @@ void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, co
             const T* const v = right.data() + i * (k + r);
             T* const row = out + i * ldo;
             std::copy_n(v, k, row);
-            for (std::ptrdiff_t a = 0; a < p; ++a) scale(r, u[a], v + k, row + k + a * r);
+            for (std::ptrdiff_t a = 0; a < p; ++a) multiply(r, u[a], v + k, row + k + a * r);
         }
     });
 }

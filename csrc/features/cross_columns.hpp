@@ -13,14 +13,13 @@ struct cross_columns {
     std::ptrdiff_t n_inputs = 0;
     buffer<std::int64_t> kept, left, right;
 
-    std::ptrdiff_t n_kept() const { return static_cast<std::ptrdiff_t>(kept.size()); }
-    std::ptrdiff_t n_left() const { return static_cast<std::ptrdiff_t>(left.size()) + 1; }  // of ũ
-    std::ptrdiff_t n_right() const { return static_cast<std::ptrdiff_t>(right.size()); }
+    std::ptrdiff_t n_kept() const { return length_of(kept); }
+    std::ptrdiff_t n_left() const { return length_of(left) + 1; }  // of ũ
+    std::ptrdiff_t n_right() const { return length_of(right); }
 };
 
-// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the
-// columns of the left side.
-enum class cross_part { products, left, right, left_columns };
+// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, or [kept, v].
+enum class cross_part { products, left, right };
 
 std::ptrdiff_t n_outputs(const cross_columns& cross, cross_part part);
 

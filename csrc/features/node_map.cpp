@@ -25,11 +25,6 @@ std::ptrdiff_t rows_at_once(std::ptrdiff_t n, std::ptrdiff_t row_bytes) {
     return std::min(n, std::clamp(fit, fewest_rows, most_rows));
 }
 
-template <class T>
-PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, T factor, T* out) {
-    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] *= factor;
-}
-
 PAIRGRAM_CLONES void subtract(std::ptrdiff_t n, const double* x, const double* y, float* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = static_cast<float>(x[j] - y[j]);
 }
@@ -126,7 +121,7 @@ void activate(const node_map<T>& map, T* row) {
         if (segment.kind == activation::gaussian) clamp_at_zero(n_values, values);
         apply(segment.kind, n_values, values);
     }
-    if (map.scale != 1) multiply(map.n_nodes, map.scale, row);
+    if (map.scale != 1) scale(map.n_nodes, map.scale, row);
 }
 
 template <class T>

@@ -166,7 +166,7 @@ class metric_evaluation {
             if (!uses_discounts(metric.kind)) continue;
             buffer<double>& table = divisors_[static_cast<int>(metric.discount)];
             const std::ptrdiff_t length = std::min(metric.cut, longest);
-            for (auto i = static_cast<std::ptrdiff_t>(table.size()); i < length; ++i)
+            for (auto i = length_of(table); i < length; ++i)
                 table.push_back(divisor_of(metric.discount, i));
         }
     }
@@ -308,7 +308,7 @@ void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdi
             rows = 0;
         }
     }
-    const auto n_runs = static_cast<std::ptrdiff_t>(bounds.size()) - 1;
+    const auto n_runs = length_of(bounds) - 1;
     // Few long queries are shared out by score vector as well.
     const std::ptrdiff_t n_parts = n_runs < 16 ? std::min<std::ptrdiff_t>(n_scores, 16) : 1;
     const bool small = n_rows * n_scores <= 2 * task_size;

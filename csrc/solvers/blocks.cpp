@@ -61,7 +61,7 @@ half_laplacian_blocks<T>::half_laplacian_blocks(const ranking_problem& problem,
 template <class T>
 void half_laplacian_blocks<T>::cut_long_query(std::ptrdiff_t q, std::ptrdiff_t block_rows) {
     block chunk;
-    chunk.long_index = static_cast<std::ptrdiff_t>(long_queries_.size());
+    chunk.long_index = length_of(long_queries_);
     if (!long_queries_.empty()) chunk.chunk = long_queries_.back().chunks.back().chunk + 1;
     long_query& query = long_queries_.emplace_back();
     query.query = q;
@@ -115,8 +115,7 @@ void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, const T* mapped,
     if (mapped)
         std::copy_n(mapped, d, pivot.begin());
     else if (features_.map)
-        map_rows(*features_.map, 1, features_.inputs + row * features_.n_inputs(),
-                 features_.n_inputs(), pivot.data(), d);
+        features_.map_row(row, pivot.data());
     else
         std::copy_n(features_.inputs + row * d, d, pivot.begin());
 }

@@ -135,7 +135,7 @@ template <class T>
 void add_in_tiles(std::ptrdiff_t width, std::ptrdiff_t n, const T* rows, std::ptrdiff_t stride,
                   double* gram, int n_threads) {
     const auto tiles = upper_tiles(width);
-    parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, [&](std::ptrdiff_t t) {
+    parallel_for(length_of(tiles), n_threads, [&](std::ptrdiff_t t) {
         const auto& tile = tiles[t];
         buffer<T> product;
         accumulate(tile.n_rows, tile.n_columns, n, rows + tile.row, rows + tile.column, stride,
@@ -183,8 +183,7 @@ double gram(const ranking_problem& problem, const feature_rows<T>& features,
     else
         gram_in_tiles(blocks, gram, n_threads);
     const auto joining = blocks.joining_rows();
-    add_in_tiles(width, static_cast<std::ptrdiff_t>(joining.size()) / width, joining.data(), width,
-                 gram, n_threads);
+    add_in_tiles(width, length_of(joining) / width, joining.data(), width, gram, n_threads);
     copy_upper_to_lower(width, gram, n_threads);
     blocks.finish_counts();
     return blocks.pair_weight();

@@ -149,7 +149,7 @@ void fit_groups(const query_groups& groups, double alpha, double* weights, group
         first_target[g + 1] = first_target[g] + groups.n_rows(g) * groups.n_targets[g];
         model[g + 1] = model[g] + groups.n_targets[g];
     }
-    const auto n_tasks = static_cast<std::ptrdiff_t>(first_group.size()) - 1;
+    const auto n_tasks = length_of(first_group) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         group_solver solver(groups, alpha);
         for (auto g = first_group[task]; g < first_group[task + 1]; ++g) {

@@ -40,8 +40,8 @@ class group_searcher {
             return group_state::unsolved;
         const auto at = g - out.first;
         set_alphas();
-        const ridge_path path{rank_, values_.data(), projection_.data(),
-                              static_cast<std::ptrdiff_t>(alphas_.size()), alphas_.data()};
+        const ridge_path path{rank_, values_.data(), projection_.data(), length_of(alphas_),
+                              alphas_.data()};
         const auto n_added = path.n_alphas - m;
         scores_.assign(path.n_alphas * n, 0.0);
         if (!hold_out_units(path)) return group_state::unsolved;
@@ -154,7 +154,7 @@ class group_searcher {
             std::stable_sort(members_.begin(), members_.end(),
                              [&](auto a, auto b) { return unit_of(a) < unit_of(b); });
         bounds_.assign(1, 0);
-        const auto n = static_cast<std::ptrdiff_t>(members_.size());
+        const auto n = length_of(members_);
         for (std::ptrdiff_t i = 1; i <= n; ++i)
             if (i == n || !given || unit_of(members_[i]) != unit_of(members_[i - 1]))
                 bounds_.push_back(i);
@@ -207,7 +207,7 @@ class group_searcher {
                     lost_.insert(lost_.end(), row, row + rank_);
                     lost_.push_back(rows_.z[i * rows_.width + d]);
                 }
-            const auto n_lost = static_cast<std::ptrdiff_t>(lost_.size()) / (rank_ + 1);
+            const auto n_lost = length_of(lost_) / (rank_ + 1);
             const double* const without = units_.without_rows(path, models, n_lost, lost_.data());
             held = std::max(held, units_.held_eigenvalue());
             for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
@@ -255,7 +255,7 @@ class group_searcher {
         if (!pointwise && (problem.rule.kind != pair_kind::kept || grid_.started)) return false;
         auto query = rows_.first_query;
         while (problem.rows.size(query) == 0) ++query;
-        const auto n_units = static_cast<std::ptrdiff_t>(bounds_.size()) - 1;
+        const auto n_units = length_of(bounds_) - 1;
         buffer<double> v(n), mean(d + 1, 0.0), z(n * columns_, 0.0), scales(n_units), held(n_units);
         buffer<double> share(ld), found(whole.n_alphas * n), levels(n, 0.0);
         for (std::ptrdiff_t i = 0; i < n; ++i) v[i] = problem.rows.row_weight(rows_.row(i));
@@ -354,7 +354,7 @@ class group_searcher {
         const buffer<std::int64_t> order(members_.begin(), members_.end());
         if (by_rows_ && grid_.units) {
             offsets.assign(bounds_.begin(), bounds_.end());
-            lists = {static_cast<std::ptrdiff_t>(bounds_.size()) - 1, offsets.data(), order.data()};
+            lists = {length_of(bounds_) - 1, offsets.data(), order.data()};
         }
         join_ties(lists, path.n_alphas, n, tolerance, scores_.data(), 1);
     }

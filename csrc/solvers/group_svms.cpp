@@ -60,7 +60,7 @@ class svm_solver {
     template <class Found>
     bool solve(const buffer<std::ptrdiff_t>& some, const std::vector<preconditioner>& inverses,
                const double* Cs, const Found& found) const {
-        const auto d = rows_.d, n = static_cast<std::ptrdiff_t>(some.size());
+        const auto d = rows_.d, n = length_of(some);
         buffer<double> features(n * d), offset(n);
         buffer<std::int64_t> first, order(n);
         auto query = rows_.first_query;
@@ -82,8 +82,7 @@ class svm_solver {
         const dense_features<double> H({n, d, features.data(), nullptr});
         rows_loss loss(H, pairs, offset.data(), 1);
         try {
-            newton_solver solver(loss, static_cast<std::ptrdiff_t>(constant.size()),
-                                 constant.data());
+            newton_solver solver(loss, length_of(constant), constant.data());
             for (std::size_t c = 0; c < inverses.size(); ++c) {
                 auto history = solver.solve(Cs[c], inverses[c], settings_.tol, settings_.max_iter);
                 if (!history.converged) return false;
@@ -147,7 +146,7 @@ void fit_group_svms(const query_groups& groups, const svm_settings& settings, co
                     const fitted_svms& out, int n_threads) {
     const auto d = groups.n_features();
     const auto first_group = tasks_of(groups);
-    const auto n_tasks = static_cast<std::ptrdiff_t>(first_group.size()) - 1;
+    const auto n_tasks = length_of(first_group) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         svm_solver solver(groups, settings);
         for (auto g = first_group[task]; g < first_group[task + 1]; ++g) {
@@ -192,19 +191,17 @@ void search_group_svms(const query_groups& groups, const svm_settings& settings,
         const auto [least, most] = std::minmax_element(units, units + own.n);
         if (*least < 0) return;
         buffer<char> done(static_cast<std::ptrdiff_t>(*most) + 1, 0);
-        parallel_for(
-            static_cast<std::ptrdiff_t>(done.size()), n_groups > 1 ? 1 : n_threads,
-            [&](std::ptrdiff_t unit) {
-                buffer<std::ptrdiff_t> others, held;
-                for (std::ptrdiff_t i = 0; i < own.n; ++i)
-                    (units[i] == unit ? held : others).push_back(i);
-                const auto score = [&](std::ptrdiff_t c, const double* w, const auto&) {
-                    double* const scores = out.scores + c * n_positions + own.first - first;
-                    for (const auto i : held)
-                        scores[i] = std::inner_product(w, w + own.d, solver.features(i), 0.0);
-                };
-                done[unit] = solver.solve(others, inverses, Cs, score);
-            });
+        parallel_for(length_of(done), n_groups > 1 ? 1 : n_threads, [&](std::ptrdiff_t unit) {
+            buffer<std::ptrdiff_t> others, held;
+            for (std::ptrdiff_t i = 0; i < own.n; ++i)
+                (units[i] == unit ? held : others).push_back(i);
+            const auto score = [&](std::ptrdiff_t c, const double* w, const auto&) {
+                double* const scores = out.scores + c * n_positions + own.first - first;
+                for (const auto i : held)
+                    scores[i] = std::inner_product(w, w + own.d, solver.features(i), 0.0);
+            };
+            done[unit] = solver.solve(others, inverses, Cs, score);
+        });
         if (std::find(done.begin(), done.end(), 0) == done.end()) state = group_state::solved;
     });
 }

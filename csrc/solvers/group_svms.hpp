@@ -28,8 +28,7 @@ struct fitted_svms {
 // left `unsolved`, with NaN, where the solver does not converge, where it has more than 4,096 rows,
 // 256 features or 2^17 values, and where groups of `fit_groups` are.
 //
-// n d² + d³ / 3 flops besides the steps; memory: one group for each thread. The same bits for any
-// n_threads. BLAS must be held to one thread.
+// n d² + d³ / 3 flops besides the steps; memory: one group for each thread.
 void fit_group_svms(const query_groups& groups, const svm_settings& settings, const double* Cs,
                     const fitted_svms& out, int n_threads);
 

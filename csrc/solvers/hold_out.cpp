@@ -23,7 +23,6 @@ constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for conjugate g
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 constexpr double all_but = 1e-4;          // of an eigenvalue: a unit that leaves less holds it
 constexpr std::ptrdiff_t few_rows = 32;   // that are solved for all ridges at once
-                                          // columns of sums that are
 constexpr std::ptrdiff_t batch_rows = 128;  // of units that one task takes
 
 // Columns that are computed with, in whole groups.
@@ -431,7 +430,7 @@ void hold_out(const ridge_path& path, const given_units& units, double* scores, 
     const auto batches = batches_of(units);
     const path_models of_ones(path);
     const auto stride = of_ones.stride;
-    parallel_for(static_cast<std::ptrdiff_t>(batches.size()) - 1, n_threads, [&](auto task) {
+    parallel_for(length_of(batches) - 1, n_threads, [&](auto task) {
         unit_models without;
         buffer<double> found;
         path_models own = of_ones;
@@ -444,9 +443,8 @@ void hold_out(const ridge_path& path, const given_units& units, double* scores, 
             while (size(unit) == 1 && next < batches[task + 1] && size(next) == 1 &&
                    scale_of(next) == scale);
             const auto begin = units.offsets[unit], n = units.offsets[next] - begin;
-            const double *const lost = units.lost + begin * (rank + 1), *const scored =
-                                                                            units.scored +
-                                                                            begin * rank;
+            const double* const lost = units.lost + begin * (rank + 1);
+            const double* const scored = units.scored + begin * rank;
             if (size(unit) == 1) {
                 score_single_rows(path, own, n, lost, scored, found, held + unit);
             } else {

@@ -232,7 +232,7 @@ buffer<double> rotated(const band_folds& folds, int n_threads) {
 bool hold_out_band(const band_folds& folds, double* residuals, double* levels, int n_threads) {
     const auto points = rotated(folds, n_threads);
     const auto batches = batches_of(folds);
-    const auto n_batches = static_cast<std::ptrdiff_t>(batches.size());
+    const auto n_batches = length_of(batches);
     for (std::ptrdiff_t first = 0; first < folds.n_alphas; first += band_lanes) {
         const auto n_own = std::min(band_lanes, folds.n_alphas - first);
         buffer<forward> solvers;

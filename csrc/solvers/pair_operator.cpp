@@ -37,9 +37,7 @@ class many_levels {
     explicit many_levels(buffer<double>& tree) : tree_(tree) {
         std::fill(tree.begin(), tree.end(), 0.0);
     }
-    void add(std::int32_t level, double x) {
-        add_at(tree_.data(), static_cast<std::ptrdiff_t>(tree_.size()) - 1, level, x);
-    }
+    void add(std::int32_t level, double x) { add_at(tree_.data(), length_of(tree_) - 1, level, x); }
     double smaller(std::int32_t level) const { return sum_of_first(tree_.data(), level); }
 
   private:
@@ -391,7 +389,7 @@ void pair_operator::multiply_logistic(std::ptrdiff_t query, const double* u, dou
 
 double pair_operator::set_scores(const double* scores, double* gradient, int n_threads) {
     buffer<double> losses(n_queries());
-    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
+    const auto n_tasks = length_of(tasks_) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         workspace w;
         for (auto q = tasks_[task]; q < tasks_[task + 1]; ++q)
@@ -403,7 +401,7 @@ double pair_operator::set_scores(const double* scores, double* gradient, int n_t
 }
 
 void pair_operator::product(const double* u, double* out, int n_threads) const {
-    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
+    const auto n_tasks = length_of(tasks_) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         const auto first = tasks_[task];
         product(first, tasks_[task + 1], u + first_row(first), out + first_row(first));

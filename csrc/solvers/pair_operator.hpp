@@ -38,9 +38,7 @@ class pair_operator final : public score_loss {
     // the problem's rows.row(i).
     pair_operator(const ranking_problem& problem, pair_loss loss);
 
-    std::ptrdiff_t n_queries() const override {
-        return static_cast<std::ptrdiff_t>(factor_.size());
-    }
+    std::ptrdiff_t n_queries() const override { return length_of(factor_); }
     std::ptrdiff_t n_rows() const override { return offsets_.back(); }
     std::ptrdiff_t first_row(std::ptrdiff_t query) const override { return offsets_[query]; }
     bool has_pairs(std::ptrdiff_t query) const override { return factor_[query] > 0; }

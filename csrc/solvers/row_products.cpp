@@ -54,7 +54,7 @@ void cut_rows(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t step, buf
 template <class Use>
 void sum_in_slots(const buffer<piece>& pieces, std::ptrdiff_t width, double* out, int n_threads,
                   const Use& use) {
-    const auto n = static_cast<std::ptrdiff_t>(pieces.size());
+    const auto n = length_of(pieces);
     const auto used = std::min(n_slots, n);
     if (used == 1) return use(pieces[0], out);
     buffer<double> slots(used * width, 0.0);
