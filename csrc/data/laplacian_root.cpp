@@ -83,10 +83,11 @@ void add_between_rows_adjoint(const query_plan& plan, std::ptrdiff_t width, cons
 }
 
 // Turns t, (K, width) in w.sums.sum, into m.
-void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width, workspace& w) {
+void join_levels_adjoint(const query_plan& plan, pair_kind how, std::ptrdiff_t width,
+                         workspace& w) {
     const auto k = plan.n_levels();
     auto& sum = w.sums.sum;
-    if (how == join::none) {
+    if (how == pair_kind::none) {
         std::fill(sum.begin(), sum.end(), 0.0);
         return;
     }
@@ -94,16 +95,16 @@ void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width,
     for (std::ptrdiff_t l = 0; l < k; ++l)
         for (std::ptrdiff_t j = 0; j < width; ++j) w.total[j] += sum[l * width + j];
     buffer<double> t;
-    if (how == join::omega) t = sum;
+    if (how == pair_kind::omega) t = sum;
     for (std::ptrdiff_t l = 0; l < k; ++l) {
-        const double between = how == join::between && k > 1 ? plan.between : 0.0;
+        const double between = how == pair_kind::dropped && k > 1 ? plan.between : 0.0;
         const double share = plan.total_weight > 0 ? plan.level_weight[l] / plan.total_weight : 0.0;
         for (std::ptrdiff_t j = 0; j < width; ++j) {
             double& m = sum[l * width + j];
             m = between * (m - share * w.total[j]) - plan.within[l] * m;
         }
     }
-    if (how == join::omega) add_between_rows_adjoint(plan, width, t.data(), sum.data());
+    if (how == pair_kind::omega) add_between_rows_adjoint(plan, width, t.data(), sum.data());
 }
 
 void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
@@ -115,7 +116,7 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
         load_row(width, row, w.zeros.data(), std::sqrt(plan.weight[i]), row,
                  w.sums.sum.data() + plan.level[i] * width);
     }
-    join_levels_adjoint(plan, join_of(kind), width, w);
+    join_levels_adjoint(plan, kind, width, w);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const double v = plan.weight[i];
         const auto l = plan.level[i];
@@ -134,7 +135,7 @@ void apply_root(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, do
     sums.reset(plan.n_levels(), width);
     subtract_pivot(plan, width, pivot.data(), rows, ld, sums.sum.data());
     transform_rows<double>(n, width, plan.level.data(), plan.weight.data(), plan.within.data(),
-                           plan, join_of(kind), rows, ld, sums);
+                           plan, kind, rows, ld, sums);
 }
 
 void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,

@@ -105,9 +105,7 @@ void letor_parser<T>::feed_part(const char* data, std::ptrdiff_t size) {
             static_cast<const char*>(std::memchr(data, '\n', static_cast<std::size_t>(size)));
         carry(data, newline == nullptr ? end : newline);
         if (newline == nullptr) return;
-        carried_ += '\n';
-        parse(carried_.data(), carried_.data() + carried_.size());
-        carried_.clear();
+        parse_carried();
         data = newline + 1;
     }
     const char* lines_end = end;
@@ -128,12 +126,15 @@ void letor_parser<T>::carry(const char* begin, const char* end) {
 }
 
 template <class T>
+void letor_parser<T>::parse_carried() {
+    carried_ += '\n';
+    parse(carried_.data(), carried_.data() + carried_.size());
+    carried_.clear();
+}
+
+template <class T>
 void letor_parser<T>::finish() {
-    if (!carried_.empty()) {
-        carried_ += '\n';
-        parse(carried_.data(), carried_.data() + carried_.size());
-        carried_.clear();
-    }
+    if (!carried_.empty()) parse_carried();
     pieces_.clear();
     if (n_rows() == 0) {
         throw std::invalid_argument(name_ + ": found no row in " + std::to_string(n_lines_) +

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "linear_algebra/row_scores.hpp"
 #include "support/simd.hpp"
 #include "support/vectors.hpp"
 
@@ -100,26 +99,22 @@ void fold_left(const cross_columns& cross, const T* left, const double* coefs, d
 
 template <class T>
 void score_cross(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
-                 std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
-                 std::ptrdiff_t ld) {
+                 const linear_models& models, double* scores, std::ptrdiff_t ld) {
     const auto width = cross.n_kept() + cross.n_right();
     buffer<T> right(n * width);
     map_right(cross, n, rows, ldr, right.data(), width);
-    buffer<double> of_right(n_models * width);
+    buffer<double> of_right(models.size() * width);
     by_left_side(cross, n, rows, ldr, [&](std::ptrdiff_t begin, std::ptrdiff_t size, const T* u) {
-        for (std::ptrdiff_t m = 0; m < n_models; ++m)
-            fold_left(cross, u, coefs + m * ldc, of_right.data() + m * width);
-        const linear_models models(n_models, width, of_right.data());
+        for (std::ptrdiff_t m = 0; m < models.size(); ++m)
+            fold_left(cross, u, models.coefs(m), of_right.data() + m * width);
+        const linear_models of_left(models.size(), width, of_right.data());
         const matrix_rows<T> of_run{size, width, right.data() + begin * width, nullptr};
-        models.score(of_run, 0, size, scores + begin, ld);
+        of_left.score(of_run, 0, size, scores + begin, ld);
     });
 }
 
-template decltype(map_cross<double>) map_cross<double>;
-template decltype(map_cross<float>) map_cross<float>;
-template decltype(fold_left<double>) fold_left<double>;
-template decltype(fold_left<float>) fold_left<float>;
-template decltype(score_cross<double>) score_cross<double>;
-template decltype(score_cross<float>) score_cross<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(map_cross);
+PAIRGRAM_FOR_BOTH_WIDTHS(fold_left);
+PAIRGRAM_FOR_BOTH_WIDTHS(score_cross);
 
 }  // namespace pairgram

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "linear_algebra/row_scores.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
@@ -34,12 +35,11 @@ void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, co
 template <class T>
 void fold_left(const cross_columns& cross, const T* left, const double* coefs, double* out);
 
-// scores[m·ld + i] of row i of rows (n, n_inputs; stride ldr) by n_models models of the products,
-// model m at coefs + m·ldc, in double: Wᵀũ once for neighbouring rows of one left side, and a
-// product with [kept, v] for every row. A score has the same bits wherever its row stands.
+// scores[m·ld + i] of row i of rows (n, n_inputs; stride ldr) by models of the products, in double:
+// Wᵀũ once for neighbouring rows of one left side, and a product with [kept, v] for every row. A
+// score has the same bits wherever its row stands.
 template <class T>
 void score_cross(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
-                 std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
-                 std::ptrdiff_t ld);
+                 const linear_models& models, double* scores, std::ptrdiff_t ld);
 
 }  // namespace pairgram

@@ -300,7 +300,6 @@ void find_order_statistics(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, std::
     });
 }
 
-template decltype(find_order_statistics<double>) find_order_statistics<double>;
-template decltype(find_order_statistics<float>) find_order_statistics<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(find_order_statistics);
 
 }  // namespace pairgram

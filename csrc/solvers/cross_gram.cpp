@@ -215,9 +215,7 @@ double cross_gram(const ranking_problem& problem, const feature_rows<T>& feature
     return pair_weight;
 }
 
-template decltype(is_cross_of_queries<double>) is_cross_of_queries<double>;
-template decltype(is_cross_of_queries<float>) is_cross_of_queries<float>;
-template decltype(cross_gram<double>) cross_gram<double>;
-template decltype(cross_gram<float>) cross_gram<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(is_cross_of_queries);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_gram);
 
 }  // namespace pairgram

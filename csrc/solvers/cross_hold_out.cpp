@@ -26,9 +26,9 @@ struct cross_problem {
     std::ptrdiff_t rank;
     feature_rows<T> left;  // ũ of a row
     feature_rows<T> rows;  // [kept, v] and the target of a row
-    std::ptrdiff_t kept, n_left, n_right;
+    const cross_columns& cross;
 
-    std::ptrdiff_t n_columns() const { return kept + n_right; }
+    std::ptrdiff_t n_columns() const { return cross.n_kept() + cross.n_right(); }
 
     // out (n_columns, rank) of every query of a range = P_q.
     void project(std::ptrdiff_t first, std::ptrdiff_t last, buffer<double>& out) const;
@@ -46,6 +46,7 @@ template <class T>
 void cross_problem<T>::project(std::ptrdiff_t first, std::ptrdiff_t last,
                                buffer<double>& out) const {
     const auto n = last - first, values = n_columns() * rank;
+    const auto kept = cross.n_kept(), n_left = cross.n_left(), n_right = cross.n_right();
     out.resize(n * values);
     buffer<double> lefts(n * n_left, 0.0);
     buffer<T> of_row(n_left);
@@ -158,14 +159,8 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
     const auto& cross = *cross_of(*features.map);
     const part_of_cross<T> left(*features.map, cross_part::left),
         right(*features.map, cross_part::right);
-    const cross_problem<T> products{problem,
-                                    basis,
-                                    path.rank,
-                                    features.mapped_by(left.map()),
-                                    features.mapped_by(right.map()),
-                                    cross.n_kept(),
-                                    cross.n_left(),
-                                    cross.n_right()};
+    const auto lefts = features.mapped_by(left.map()), rows = features.mapped_by(right.map());
+    const cross_problem<T> products{problem, basis, path.rank, lefts, rows, cross};
     const path_models models(path);
     const auto rank = path.rank, width = products.n_columns(), stride = models.stride;
     const auto batches = batches_of(folds);
@@ -218,7 +213,6 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
     });
 }
 
-template decltype(cross_hold_out<double>) cross_hold_out<double>;
-template decltype(cross_hold_out<float>) cross_hold_out<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_hold_out);
 
 }  // namespace pairgram

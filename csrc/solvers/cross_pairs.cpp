@@ -390,13 +390,9 @@ void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, doubl
     }
 }
 
-template decltype(lay_out<double>) lay_out<double>;
-template decltype(lay_out<float>) lay_out<float>;
-template decltype(cross_pair_product<double>) cross_pair_product<double>;
-template decltype(cross_pair_product<float>) cross_pair_product<float>;
-template decltype(cross_transposed<double>) cross_transposed<double>;
-template decltype(cross_transposed<float>) cross_transposed<float>;
-template decltype(cross_pair_squares<double>) cross_pair_squares<double>;
-template decltype(cross_pair_squares<float>) cross_pair_squares<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(lay_out);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_pair_product);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_transposed);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_pair_squares);
 
 }  // namespace pairgram

@@ -234,10 +234,8 @@ void whitened_features::hessian_product(const score_loss& loss, const double* s,
     w_.sum(total.data(), out, n_threads);
 }
 
-template decltype(score_rows<double>) score_rows<double>;
-template decltype(score_rows<float>) score_rows<float>;
-template decltype(add_rows<double>) add_rows<double>;
-template decltype(add_rows<float>) add_rows<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(score_rows);
+PAIRGRAM_FOR_BOTH_WIDTHS(add_rows);
 template class dense_features<double>;
 template class dense_features<float>;
 

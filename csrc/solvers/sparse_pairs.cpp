@@ -173,7 +173,7 @@ laplacian::laplacian(const ranking_problem& problem)
       heaviest_(rows_.n_queries, 0),
       counted_(rows_.n_queries, 0),
       first_level_(rows_.n_queries + 1, 0) {
-    const bool has_levels = rule_.kind == pair_kind::dropped || rule_.kind == pair_kind::omega;
+    const bool has_levels = rule_.uses_levels();
     if (has_levels) level_.resize(rows_.n_rows());
     query_plan plan;
     for (std::ptrdiff_t q = 0; q < rows_.n_queries; ++q) {
@@ -434,10 +434,8 @@ void sparse_pair_diagonal(const sparse_rows<T>& X, const laplacian& pairs, doubl
                 for (auto e = X.begin(row); e < X.begin(row + 1); ++e) {
                     const auto column = static_cast<std::ptrdiff_t>(X.columns[e]);
                     if (first[column] < 0) columns.push_back(column);
-                    auto& one = entries.emplace_back();
-                    one.position = static_cast<std::int32_t>(i);
-                    one.value = static_cast<double>(X.values[e]);
-                    one.next = first[column];
+                    entries.push_back({static_cast<std::int32_t>(i),
+                                       static_cast<double>(X.values[e]), first[column]});
                     first[column] = length_of(entries) - 1;
                 }
             }
@@ -514,11 +512,8 @@ void sparse_pair_product(const sparse_rows<T>& X, const buffer<laplacian>& lapla
     }
 }
 
-template decltype(sparse_pair_diagonal<double>) sparse_pair_diagonal<double>;
-template decltype(sparse_pair_diagonal<float>) sparse_pair_diagonal<float>;
-template decltype(cut_rows<double>) cut_rows<double>;
-template decltype(cut_rows<float>) cut_rows<float>;
-template decltype(sparse_pair_product<double>) sparse_pair_product<double>;
-template decltype(sparse_pair_product<float>) sparse_pair_product<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(sparse_pair_diagonal);
+PAIRGRAM_FOR_BOTH_WIDTHS(cut_rows);
+PAIRGRAM_FOR_BOTH_WIDTHS(sparse_pair_product);
 
 }  // namespace pairgram

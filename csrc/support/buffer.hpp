@@ -58,3 +58,8 @@ class buffer : public std::vector<T> {
 };
 
 }  // namespace pairgram
+
+// Compiles a function template for numbers of both widths.
+#define PAIRGRAM_FOR_BOTH_WIDTHS(function)                \
+    template decltype(function<double>) function<double>; \
+    template decltype(function<float>) function<float>
