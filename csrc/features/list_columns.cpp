@@ -169,22 +169,13 @@ struct column_of_list {
     }
 };
 
-// Where the lists of every task begin, and the number of lists.
-buffer<std::ptrdiff_t> groups_of(const query_rows& lists) {
-    buffer<std::ptrdiff_t> begins{0};
-    for (std::ptrdiff_t list = 0, first = 0; list < lists.n_queries; ++list)
-        if (lists.begin(list + 1) - lists.begin(first) >= rows_of_task)
-            begins.push_back(first = list + 1);
-    if (begins.back() < lists.n_queries) begins.push_back(lists.n_queries);
-    return begins;
-}
-
 }  // namespace
 
 template <class T>
 void make_list_columns(const list_columns& columns, const query_rows& lists,
                        std::ptrdiff_t n_inputs, const T* rows, T* out, int n_threads) {
-    const auto groups = groups_of(lists);
+    const auto groups = runs_of(lists.n_queries, rows_of_task,
+                                [&](std::ptrdiff_t list) { return lists.size(list); });
     const auto n_groups = length_of(groups) - 1;
     const auto n_strips = (n_inputs + columns_of_task - 1) / columns_of_task;
     const auto n_columns = columns.n_columns(n_inputs);
@@ -199,7 +190,6 @@ void make_list_columns(const list_columns& columns, const query_rows& lists,
     });
 }
 
-template decltype(make_list_columns<double>) make_list_columns<double>;
-template decltype(make_list_columns<float>) make_list_columns<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(make_list_columns);
 
 }  // namespace pairgram

@@ -7,6 +7,7 @@
 
 #include "linear_algebra/blas.hpp"
 #include "solvers/cached_product.hpp"
+#include "support/parallel.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {
@@ -181,15 +182,9 @@ void group_rows::tell(std::ptrdiff_t g, const double* w, const group_sums& out) 
 }
 
 buffer<std::ptrdiff_t> tasks_of(const query_groups& groups) {
-    buffer<std::ptrdiff_t> first_group{0};
-    std::ptrdiff_t values = 0;
-    for (std::ptrdiff_t g = 0; g < groups.n_groups; ++g) {
-        values += groups.n_rows(g) * (groups.n_features() + groups.n_targets[g]);
-        if (values < values_at_once && g + 1 < groups.n_groups) continue;
-        first_group.push_back(g + 1);
-        values = 0;
-    }
-    return first_group;
+    return runs_of(groups.n_groups, values_at_once, [&](std::ptrdiff_t g) {
+        return groups.n_rows(g) * (groups.n_features() + groups.n_targets[g]);
+    });
 }
 
 }  // namespace pairgram

@@ -108,10 +108,6 @@ class batch_columns {
         for (auto f = own.first; f < own.last; ++f) {
             begins_.push_back(m_);
             m_ += n_rows(f) + n_points(f);
-            const auto* const rows = folds.rows + folds.row_offsets[f];
-            bool is_run = n_rows(f) > 0;
-            for (std::ptrdiff_t r = 1; r < n_rows(f); ++r) is_run &= rows[r] == rows[0] + r;
-            is_run_.push_back(is_run);
         }
         begins_.push_back(m_);
         for (auto f = own.first; f < own.last; ++f)
@@ -139,7 +135,6 @@ class batch_columns {
     batch own_;
     std::ptrdiff_t m_ = 0;
     buffer<std::ptrdiff_t> begins_;
-    buffer<char> is_run_;             // whether the rows of each fold follow each other in A
     buffer<buffer<double>> squares_;  // Zᵀ Z of each fold, with its points: the upper triangle
     buffer<double> products_;         // Zᵀ L⁻¹ Qᵀ t
 };
@@ -159,12 +154,8 @@ void batch_columns::load(std::ptrdiff_t i, double* out) const {
     const double* const of_rows = folds_.basis + i * folds_.band.n;
     const double* const of_points = points_ + i * folds_.n_points;
     for (auto f = own_.first; f < own_.last; ++f) {
-        const auto* const rows = folds_.rows + folds_.row_offsets[f];
-        if (is_run_[f - own_.first])
-            std::copy_n(of_rows + rows[0], n_rows(f), out);
-        else
-            for (std::ptrdiff_t r = 0; r < n_rows(f); ++r) out[r] = of_rows[rows[r]];
-        out += n_rows(f);
+        for (auto r = folds_.row_offsets[f]; r < folds_.row_offsets[f + 1]; ++r)
+            *out++ = of_rows[folds_.rows[r]];
         for (auto p = folds_.point_offsets[f]; p < folds_.point_offsets[f + 1]; ++p)
             *out++ = of_points[p];
     }

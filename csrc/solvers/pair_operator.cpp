@@ -159,16 +159,12 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
         else
             count_pairs(problem, q);
     }
-    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
-        if (tasks_.empty() || first_row(q) - first_row(tasks_.back()) >= task_rows)
-            tasks_.push_back(q);
-    tasks_.push_back(rows.n_queries);
+    tasks_ = runs_of(rows.n_queries, task_rows, [&](std::ptrdiff_t q) { return rows.size(q); });
 }
 
 // Numbers the levels of a query, and sets its factor.
 void pair_operator::count_pairs(const ranking_problem& problem, std::ptrdiff_t query) {
     const auto& rows = problem.rows;
-    const auto weighting = problem.rule.weighting;
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
     auto* const order = order_.data() + begin;
     const auto label = [&](std::ptrdiff_t i) { return rows.labels[rows.row(begin + i)]; };
@@ -188,17 +184,12 @@ void pair_operator::count_pairs(const ranking_problem& problem, std::ptrdiff_t q
     }
     total += level_weight;
     n_levels_[query] = level + 1;
-    const double divisor = weighting == weighting_kind::pairs       ? 1.0
-                           : weighting == weighting_kind::documents ? total
-                                                                    : pair_weight;
-    if (pair_weight > 0) factor_[query] = rows.query_weight(query) / divisor;
-    pair_weights_[query] = factor_[query] * pair_weight;
+    set_factor(problem, query, pair_weight, total, pair_weight);
 }
 
 // Weighs the rows of a query by their clicks as winners, and sets its factor.
 void pair_operator::count_clicks(const ranking_problem& problem, std::ptrdiff_t query) {
     const auto& rows = problem.rows;
-    const auto weighting = problem.rule.weighting;
     double total = 0, clicked = 0, pair_weight = 0;
     for (auto i = first_row(query); i < first_row(query + 1); ++i) {
         win_[i] *= rows.labels[rows.row(i)];
@@ -207,10 +198,17 @@ void pair_operator::count_clicks(const ranking_problem& problem, std::ptrdiff_t 
     }
     for (auto i = first_row(query); i < first_row(query + 1); ++i)
         pair_weight += win_[i] * (total - weight_[i]);
+    set_factor(problem, query, pair_weight, total, total * clicked);
+}
+
+// Sets the factor of a query by the weight of its pairs and what that is divided by.
+void pair_operator::set_factor(const ranking_problem& problem, std::ptrdiff_t query,
+                               double pair_weight, double of_documents, double of_queries) {
+    const auto weighting = problem.rule.weighting;
     const double divisor = weighting == weighting_kind::pairs       ? 1.0
-                           : weighting == weighting_kind::documents ? total
-                                                                    : total * clicked;
-    if (pair_weight > 0) factor_[query] = rows.query_weight(query) / divisor;
+                           : weighting == weighting_kind::documents ? of_documents
+                                                                    : of_queries;
+    if (pair_weight > 0) factor_[query] = problem.rows.query_weight(query) / divisor;
     pair_weights_[query] = factor_[query] * pair_weight;
 }
 
