@@ -569,9 +569,7 @@ def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
     return columns
 
 
-def pair_operator(
-    data: RankingData, settings: SolverSettings
-) -> _core.ScoreLoss:
+def pair_operator(data: RankingData, settings: SolverSettings) -> _core.ScoreLoss:
     """Return the loss of the preference pairs, or of comparisons."""
     if data.preferences is not None:
         found: _core.ScoreLoss = data.preferences.loss(len(data.y), settings.loss)
