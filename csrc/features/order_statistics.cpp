@@ -261,7 +261,7 @@ void pick(T* values, std::ptrdiff_t n, const places& wanted, int depth) {
     }
 }
 
-// The same for few rows, which are not worth a strip.
+// The same for few rows, or many places beside the rows, which are not worth a strip.
 template <class T>
 void find_of_column(std::ptrdiff_t n, const T* x, std::ptrdiff_t ld, const places& wanted) {
     buffer<T> values(n);
