@@ -105,3 +105,31 @@ def pair_operator(y, offsets, loss="squared_hinge", **named):
 
     named = {"pairs": "dropped", "weighting": "pairs"} | named
     return _core.PairOperator(_core.RankingProblem(y, offsets, **named), loss=loss)
+
+
+class OfScores:
+    """A loss of pairs as a function of scores: of weights of features, each of which has one row.
+
+    The product with 1 and the sum of one number are exact, so that the bits are those of the loss.
+    """
+
+    def __init__(self, pairs):
+        self.pairs, self.scores = pairs, None
+
+    def loss(self, n, n_threads):
+        """Return it as compiled code has it."""
+        from pairgram import _core
+
+        entries = np.arange(n + 1), np.arange(n, dtype=np.int32), np.ones(n)
+        rows = _core.sparse_features(*entries, n)
+        return _core.loss_of_rows(rows, self.pairs, np.zeros(n), n_threads)
+
+    def set_scores(self, scores, n_threads=1):
+        """Return the loss of scores and its gradient."""
+        self.scores = scores
+        value, _, _, gradient = self.loss(len(scores), n_threads).at(scores, scores, 0.0)
+        return value, gradient
+
+    def product(self, u, n_threads=1):
+        """Return the product with the Hessian at these scores."""
+        return self.loss(len(u), n_threads).product(self.scores, u)

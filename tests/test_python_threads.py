@@ -21,6 +21,7 @@ from pairgram import (
     evaluate,
     make_ranking,
 )
+from problems import OfScores
 
 N = 2_000_000
 rng = np.random.default_rng(0)
@@ -115,27 +116,27 @@ def together(n_threads, work):
         return list(pool.map(run, range(n_threads)))
 
 
-def test_a_pair_operator_has_one_user_at_a_time():
+def test_a_loss_has_one_user_at_a_time():
     """A call beside another is refused; those that are taken return what they return alone."""
     bound = problem(200_000, n_queries=50)
     scores = rng.normal(size=(6, 200_000))
-    alone = [_core.PairOperator(bound).set_scores(s) for s in scores]
-    shared = _core.PairOperator(bound)
+    alone = [OfScores(_core.PairOperator(bound)).set_scores(s) for s in scores]
+    shared = OfScores(_core.PairOperator(bound)).loss(200_000, 1)
     n_refused = 0
     for _ in range(5):
         for found, expected in zip(
-            together(6, lambda i: shared.set_scores(scores[i])), alone, strict=True
+            together(6, lambda i: shared.at(scores[i], scores[i], 0.0)), alone, strict=True
         ):
             if isinstance(found, RuntimeError):
                 assert "another thread is using this object" in str(found)
                 n_refused += 1
             else:
                 assert found[0] == expected[0]
-                np.testing.assert_array_equal(found[1], expected[1])
+                np.testing.assert_array_equal(found[3], expected[1])
         if n_refused:
             break
     assert n_refused > 0
-    loss, gradient = shared.set_scores(scores[0])  # refused calls leave it free
+    loss, _, _, gradient = shared.at(scores[0], scores[0], 0.0)  # refused calls leave it free
     assert loss == alone[0][0]
     np.testing.assert_array_equal(gradient, alone[0][1])
 

@@ -175,7 +175,7 @@ inline query_rows queries_of(const array<std::int64_t>& offsets,
 
 template <class T>
 array<T> as_array(const std::vector<T>& values) {
-    return array<T>(static_cast<py::ssize_t>(values.size()), values.data());
+    return array<T>(length_of(values), values.data());
 }
 
 // A map of rows to hidden nodes that keeps its arrays and other maps alive.

@@ -13,8 +13,6 @@ namespace pairgram {
 
 namespace {
 
-using bound_comparison_loss = one_user<comparison_loss>;
-
 std::shared_ptr<comparisons> make_comparisons(py::ssize_t n_items,
                                               const array<std::int64_t>& winner,
                                               const array<std::int64_t>& loser,
@@ -43,14 +41,14 @@ array<double> pair_products(const comparisons& pairs, const array<double>& rows,
     return out;
 }
 
-std::unique_ptr<bound_comparison_loss> make_comparison_loss(
-    const std::shared_ptr<comparisons>& pairs, const array<double>& margins,
-    const std::string& loss) {
+std::shared_ptr<comparison_loss> make_comparison_loss(const std::shared_ptr<comparisons>& pairs,
+                                                      const array<double>& margins,
+                                                      const std::string& loss) {
     check_one_per("margins must be 1-d, one per comparison", margins, pairs->n_pairs());
     const auto kind = named<pair_loss>("loss", loss, pair_losses);
     const auto* of_pairs = pointer(margins);
     const without_gil release(pairs->n_pairs());
-    return std::make_unique<bound_comparison_loss>(pairs, of_pairs, kind);
+    return std::make_shared<comparison_loss>(pairs, of_pairs, kind);
 }
 
 }  // namespace
@@ -59,11 +57,9 @@ void bind_comparisons(py::module_& m) {
     py::class_<comparisons, std::shared_ptr<comparisons>>(m, "Comparisons")
         .def(py::init(&make_comparisons), "n_items"_a, "winner"_a, "loser"_a, "weights"_a)
         .def("multiply", &pair_products, "rows"_a, "targets"_a, "n_threads"_a);
-    py::class_<bound_comparison_loss, std::shared_ptr<bound_comparison_loss>> loss(
-        m, "ComparisonLoss");
-    loss.def(py::init(&make_comparison_loss), "comparisons"_a, "margins"_a, py::kw_only(),
+    py::class_<comparison_loss, score_loss, std::shared_ptr<comparison_loss>>(m, "ComparisonLoss")
+        .def(py::init(&make_comparison_loss), "comparisons"_a, "margins"_a, py::kw_only(),
              "loss"_a);
-    define_loss<comparison_loss>(loss);
 }
 
 }  // namespace pairgram

@@ -106,7 +106,7 @@ array<T> list_columns_of(const std::string& kind, bool keeps_inputs, const array
 template <class T>
 py::tuple interleaved(const std::vector<array<T>>& columns, const optional_array<T>& fill,
                       int n_threads) {
-    const auto d = static_cast<py::ssize_t>(columns.size());
+    const auto d = length_of(columns);
     check(d > 0, "there must be a column or more");
     check_one_per("fill must be (n_columns,)", fill, d);
     const auto n = columns.front().size();

@@ -84,7 +84,41 @@ auto reading(const Read& read) {
 }
 
 template <class T>
-void bind_letor_parser(py::module_& m, const char* class_name) {
+py::bytes format_letor(const array<T>& values, const optional_array<std::int64_t>& indptr,
+                       const optional_array<std::int64_t>& indices, const array<double>& labels,
+                       std::ptrdiff_t first, std::ptrdiff_t n_rows,
+                       const std::optional<std::string>& ids,
+                       const std::optional<std::string>& comments, bool zero_based) {
+    check(labels.ndim() == 1, "labels must be 1-d");
+    check(first >= 0 && n_rows >= 0 && first <= labels.size() - n_rows, "no such rows");
+    const bool dense = !indptr && !indices;
+    if (dense) {
+        check(values.ndim() == 2 && values.shape(0) == labels.size(), "values: one row per label");
+    } else {
+        check(indptr && indices && values.ndim() == 1 && has_shape(*indices, {values.size()}) &&
+                  has_shape(*indptr, {labels.size() + 1}),
+              "values, indptr and indices do not fit each other");
+        const auto* const begin = pointer(*indptr) + first;
+        check(std::is_sorted(begin, begin + n_rows + 1) && *begin >= 0 &&
+                  begin[n_rows] <= values.size(),
+              "indptr must not decrease and stay within values");
+    }
+    const letor_source<T> source{first,
+                                 n_rows,
+                                 dense ? values.shape(1) : 0,
+                                 pointer(values),
+                                 pointer(indptr),
+                                 pointer(indices),
+                                 pointer(labels),
+                                 ids ? &*ids : nullptr,
+                                 comments ? &*comments : nullptr,
+                                 zero_based};
+    const auto format = [&] { return format_letor(source); };
+    return py::bytes(unlocked(format));
+}
+
+template <class T>
+void bind_letor_of(py::module_& m, const char* class_name) {
     using parser_t = letor_parser<T>;
     using bound_t = one_user<parser_t>;
     py::class_<bound_t>(m, class_name)
@@ -128,44 +162,6 @@ void bind_letor_parser(py::module_& m, const char* class_name) {
         .def("comments", reading<T>([](const parser_t& p) { return comments_of(p.rows()); }))
         .def("take_dense", &take_dense<T>)
         .def("take_csr", &take_csr<T>);
-}
-
-template <class T>
-py::bytes format_letor(const array<T>& values, const optional_array<std::int64_t>& indptr,
-                       const optional_array<std::int64_t>& indices, const array<double>& labels,
-                       std::ptrdiff_t first, std::ptrdiff_t n_rows,
-                       const std::optional<std::string>& ids,
-                       const std::optional<std::string>& comments, bool zero_based) {
-    check(labels.ndim() == 1, "labels must be 1-d");
-    check(first >= 0 && n_rows >= 0 && first <= labels.size() - n_rows, "no such rows");
-    const bool dense = !indptr && !indices;
-    if (dense) {
-        check(values.ndim() == 2 && values.shape(0) == labels.size(), "values: one row per label");
-    } else {
-        check(indptr && indices && values.ndim() == 1 && has_shape(*indices, {values.size()}) &&
-                  has_shape(*indptr, {labels.size() + 1}),
-              "values, indptr and indices do not fit each other");
-        const auto* const begin = pointer(*indptr) + first;
-        check(std::is_sorted(begin, begin + n_rows + 1) && *begin >= 0 &&
-                  begin[n_rows] <= values.size(),
-              "indptr must not decrease and stay within values");
-    }
-    const letor_source<T> source{first,
-                                 n_rows,
-                                 dense ? values.shape(1) : 0,
-                                 pointer(values),
-                                 pointer(indptr),
-                                 pointer(indices),
-                                 pointer(labels),
-                                 ids ? &*ids : nullptr,
-                                 comments ? &*comments : nullptr,
-                                 zero_based};
-    const auto format = [&] { return format_letor(source); };
-    return py::bytes(unlocked(format));
-}
-
-template <class T>
-void bind_format_letor(py::module_& m) {
     m.def("format_letor", &format_letor<T>, "values"_a, "indptr"_a, "indices"_a, "labels"_a,
           py::kw_only(), "first"_a, "n_rows"_a, "ids"_a, "comments"_a, "zero_based"_a);
 }
@@ -177,10 +173,8 @@ void bind_letor(py::module_& m) {
         return is_letor_id(id.data(), id.data() + id.size());
     };
     m.def("is_letor_id", check_id, "id"_a);
-    bind_letor_parser<float>(m, "LetorParser32");
-    bind_letor_parser<double>(m, "LetorParser64");
-    bind_format_letor<float>(m);
-    bind_format_letor<double>(m);
+    bind_letor_of<float>(m, "LetorParser32");
+    bind_letor_of<double>(m, "LetorParser64");
 }
 
 }  // namespace pairgram

@@ -77,7 +77,7 @@ array<double> evaluate(const array<double>& labels, const array<double>& scores,
     const auto queries = queries_of(offsets, order, n_rows);
     std::vector<metric_spec> metrics;
     for (const auto& fields : specs) metrics.push_back(metric_of(fields));
-    const auto n_scores = scores.shape(0), n_metrics = static_cast<py::ssize_t>(metrics.size());
+    const auto n_scores = scores.shape(0), n_metrics = length_of(metrics);
     array<double> out({n_metrics, n_scores, queries.n_queries});
     unlocked(evaluate_metrics, n_rows, n_scores, n_metrics, queries, pointer(labels),
              pointer(scores), metrics.data(), writable(out), n_threads);

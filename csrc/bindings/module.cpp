@@ -92,7 +92,7 @@ PYBIND11_MODULE(_core, m) {
     pg::bind_band(m);
     pg::bind_least_squares(m);
     pg::bind_group_fits(m);
-    pg::bind_comparisons(m);
     pg::bind_svm(m);
+    pg::bind_comparisons(m);
     pg::bind_pair_products(m);
 }

@@ -47,7 +47,6 @@ class pair_systems {
                   "problems must have the same queries");
         }
     }
-    virtual ~pair_systems() = default;
 
     array<bool> counted(py::ssize_t system) const {
         const auto& of = (*this)[system];
@@ -57,9 +56,12 @@ class pair_systems {
         return counted;
     }
 
-    array<double> product(const array<double>& vectors, const array<std::int64_t>& systems,
-                          int n_threads) const {
-        check(vectors.ndim() == 2 && vectors.shape(1) == n_features(),
+  protected:
+    // What multiply(n_vectors, vectors, systems, out) makes of vectors of so many features.
+    template <class Multiply>
+    array<double> products(py::ssize_t n_features, const array<double>& vectors,
+                           const array<std::int64_t>& systems, const Multiply& multiply) const {
+        check(vectors.ndim() == 2 && vectors.shape(1) == n_features,
               "vectors must be (n_vectors, n_features)");
         const auto n_vectors = vectors.shape(0);
         const auto n_systems = static_cast<std::int64_t>(laplacians_.size());
@@ -67,16 +69,10 @@ class pair_systems {
         check_all(
             n_vectors, pointer(systems), [&](std::int64_t s) { return 0 <= s && s < n_systems; },
             "systems must be numbers of problems");
-        array<double> out({n_vectors, n_features()});
-        unlocked(std::mem_fn(&pair_systems::multiply), this, n_vectors, pointer(vectors),
-                 pointer(systems), writable(out), n_threads);
+        array<double> out({n_vectors, n_features});
+        unlocked(multiply, n_vectors, pointer(vectors), pointer(systems), writable(out));
         return out;
     }
-
-  protected:
-    virtual py::ssize_t n_features() const = 0;
-    virtual void multiply(py::ssize_t n_vectors, const double* vectors, const std::int64_t* systems,
-                          double* out, int n_threads) const = 0;
 
     const buffer<laplacian>& laplacians() const { return laplacians_; }
     const query_rows& rows() const { return laplacians_[0].rows(); }
@@ -94,75 +90,68 @@ class pair_systems {
     bool makes_differences_ = true;  // rows do not count one by one
 };
 
-// `SparsePairs` of Python, whatever the type of the values.
-struct sparse_pairs : pair_systems {
-    using pair_systems::pair_systems;
-    virtual py::tuple diagonal(py::ssize_t system, int n_threads) const = 0;
-};
-
 template <class T>
-class bound_sparse_pairs final : public sparse_pairs {
+class sparse_pairs : public pair_systems {
   public:
-    bound_sparse_pairs(const array<std::int64_t>& bounds, const array<std::int32_t>& columns,
-                       const array<T>& values, py::ssize_t n_columns,
-                       const std::vector<py::object>& problems)
-        : sparse_pairs(problems, bounds.size() - 1),
+    sparse_pairs(const array<std::int64_t>& bounds, const array<std::int32_t>& columns,
+                 const array<T>& values, py::ssize_t n_columns,
+                 const std::vector<py::object>& problems)
+        : pair_systems(problems, bounds.size() - 1),
           arrays_{bounds, columns, values},
           of_rows_(sparse_rows_of(bounds, columns, values, n_columns)),
           pieces_(unlocked(cut_rows<T>, of_rows_, rows())) {}
 
-    py::tuple diagonal(py::ssize_t system, int n_threads) const override {
-        array<double> squares(n_features()), size(n_features());
+    array<double> product(const array<double>& vectors, const array<std::int64_t>& systems,
+                          int n_threads) const {
+        return products(of_rows_.n_columns, vectors, systems, [&](auto... arguments) {
+            sparse_pair_product(of_rows_, laplacians(), pieces_, arguments..., n_threads);
+        });
+    }
+
+    py::tuple diagonal(py::ssize_t system, int n_threads) const {
+        array<double> squares(of_rows_.n_columns), size(of_rows_.n_columns);
         unlocked(sparse_pair_diagonal<T>, of_rows_, (*this)[system], writable(squares),
                  writable(size), n_threads);
         return py::make_tuple(squares, size);
     }
 
   private:
-    py::ssize_t n_features() const override { return of_rows_.n_columns; }
-    void multiply(py::ssize_t n_vectors, const double* vectors, const std::int64_t* systems,
-                  double* out, int n_threads) const override {
-        sparse_pair_product(of_rows_, laplacians(), pieces_, n_vectors, vectors, systems, out,
-                            n_threads);
-    }
-
     std::vector<py::object> arrays_;
     sparse_rows<T> of_rows_;
     pieces_of_rows pieces_;
 };
 
-// `CrossPairs` of Python, whatever the type of the rows.
-struct cross_pairs : pair_systems {
-    using pair_systems::pair_systems;
-    virtual array<double> transposed(const array<double>& z, int n_threads) const = 0;
-    virtual py::tuple squares(py::ssize_t system, bool of_left, int n_threads) const = 0;
-    virtual bool is_constant() const = 0;
-};
-
 template <class T>
-class bound_cross_pairs final : public cross_pairs {
+class cross_pairs : public pair_systems {
   public:
-    bound_cross_pairs(const array<T>& inputs, const bound_node_map<T>& map,
-                      const std::vector<py::object>& problems, int n_threads)
-        : cross_pairs(problems, inputs.ndim() == 2 ? inputs.shape(0) : -1) {
+    cross_pairs(const array<T>& inputs, const bound_node_map<T>& map,
+                const std::vector<py::object>& problems, int n_threads)
+        : pair_systems(problems, inputs.ndim() == 2 ? inputs.shape(0) : -1) {
         check(cross_of(map.map) != nullptr, "the map must be a cross");
         check(inputs.shape(1) == map.map.n_inputs, "rows must be the inputs of the map");
         of_rows_ =
             unlocked(lay_out<T>, rows(), makes_differences(), pointer(inputs), map.map, n_threads);
     }
 
-    array<double> transposed(const array<double>& z, int n_threads) const override {
+    array<double> product(const array<double>& vectors, const array<std::int64_t>& systems,
+                          int n_threads) const {
+        return products(of_rows_.n_features(), vectors, systems, [&](auto... arguments) {
+            cross_pair_product(of_rows_, laplacians(), arguments..., n_threads);
+        });
+    }
+
+    array<double> transposed(const array<double>& z, int n_threads) const {
         check_one_per("z: 1-d, one per row", z, rows().n_rows());
         buffer<double> by_position(rows().n_rows());
         for (std::ptrdiff_t i = 0; i < rows().n_rows(); ++i)
             by_position[i] = pointer(z)[rows().row(i)];
-        array<double> out(n_features());
+        array<double> out(of_rows_.n_features());
         unlocked(cross_transposed<T>, of_rows_, by_position.data(), writable(out), n_threads);
         return out;
     }
 
-    py::tuple squares(py::ssize_t system, bool of_left, int n_threads) const override {
-        array<double> diagonal(n_features()), size(n_features());
+    py::tuple squares(py::ssize_t system, bool of_left, int n_threads) const {
+        array<double> diagonal(of_rows_.n_features()), size(of_rows_.n_features());
         std::optional<array<double>> left;
         if (of_left) left.emplace(array<double>({of_rows_.n_left, of_rows_.n_left}));
         unlocked(cross_pair_squares<T>, of_rows_, (*this)[system], writable(diagonal),
@@ -170,43 +159,15 @@ class bound_cross_pairs final : public cross_pairs {
         return py::make_tuple(diagonal, size, left);
     }
 
-    bool is_constant() const override {
+    bool is_constant() const {
         if (!makes_differences()) return true;  // squares are those of rows
         const auto& constant = of_rows_.is_constant;
         return std::all_of(constant.begin(), constant.end(), [](auto is) { return is != 0; });
     }
 
   private:
-    py::ssize_t n_features() const override { return of_rows_.n_features(); }
-    void multiply(py::ssize_t n_vectors, const double* vectors, const std::int64_t* systems,
-                  double* out, int n_threads) const override {
-        cross_pair_product(of_rows_, laplacians(), n_vectors, vectors, systems, out, n_threads);
-    }
-
     cross_rows<T> of_rows_{};
 };
-
-template <class T>
-std::unique_ptr<sparse_pairs> make_sparse_pairs(const array<std::int64_t>& bounds,
-                                                const array<std::int32_t>& columns,
-                                                const array<T>& values, py::ssize_t n_columns,
-                                                const std::vector<py::object>& problems) {
-    return std::make_unique<bound_sparse_pairs<T>>(bounds, columns, values, n_columns, problems);
-}
-
-template <class T>
-std::unique_ptr<cross_pairs> make_cross_pairs(const array<T>& rows, const bound_node_map<T>& map,
-                                              const std::vector<py::object>& problems,
-                                              int n_threads) {
-    return std::make_unique<bound_cross_pairs<T>>(rows, map, problems, n_threads);
-}
-
-template <class T>
-void define_pair_products(py::module_& m) {
-    m.def("sparse_pairs", &make_sparse_pairs<T>, "indptr"_a, "indices"_a, "values"_a, "n_columns"_a,
-          "problems"_a);
-    m.def("cross_pairs", &make_cross_pairs<T>, "rows"_a, "map"_a, "problems"_a, "n_threads"_a = 1);
-}
 
 // Adds to counts, see varying_columns.hpp.
 void count_varying_rows(const array<std::int64_t>& indptr, const array<std::int32_t>& indices,
@@ -224,7 +185,12 @@ void count_varying_rows(const array<std::int64_t>& indptr, const array<std::int3
     unlocked(count_varying, queries, pointer(counted), pointwise, rows, writable(counts));
 }
 
-// The methods that both classes have.
+template <class Pairs, class... Arguments>
+std::unique_ptr<Pairs> make(Arguments... arguments) {
+    return std::make_unique<Pairs>(arguments...);
+}
+
+// The methods that all classes have.
 template <class Pairs>
 py::class_<Pairs> define_pairs(py::module_& m, const char* name) {
     return py::class_<Pairs>(m, name)
@@ -232,17 +198,30 @@ py::class_<Pairs> define_pairs(py::module_& m, const char* name) {
         .def("product", &Pairs::product, "vectors"_a, "systems"_a, "n_threads"_a = 1);
 }
 
+template <class T>
+void define_pair_products(py::module_& m, const char* sparse_name, const char* cross_name) {
+    using sparse = sparse_pairs<T>;
+    using cross = cross_pairs<T>;
+    using problems = const std::vector<py::object>&;
+    define_pairs<sparse>(m, sparse_name)
+        .def("diagonal", &sparse::diagonal, "system"_a, "n_threads"_a = 1);
+    m.def("sparse_pairs",
+          &make<sparse, const array<std::int64_t>&, const array<std::int32_t>&, const array<T>&,
+                py::ssize_t, problems>,
+          "indptr"_a, "indices"_a, "values"_a, "n_columns"_a, "problems"_a);
+    define_pairs<cross>(m, cross_name)
+        .def_property_readonly("is_constant", &cross::is_constant)
+        .def("squares", &cross::squares, "system"_a, "of_left"_a = false, "n_threads"_a = 1)
+        .def("transposed", &cross::transposed, "z"_a, "n_threads"_a = 1);
+    m.def("cross_pairs", &make<cross, const array<T>&, const bound_node_map<T>&, problems, int>,
+          "rows"_a, "map"_a, "problems"_a, "n_threads"_a = 1);
+}
+
 }  // namespace
 
 void bind_pair_products(py::module_& m) {
-    define_pairs<sparse_pairs>(m, "SparsePairs")
-        .def("diagonal", &sparse_pairs::diagonal, "system"_a, "n_threads"_a = 1);
-    define_pairs<cross_pairs>(m, "CrossPairs")
-        .def_property_readonly("is_constant", &cross_pairs::is_constant)
-        .def("squares", &cross_pairs::squares, "system"_a, "of_left"_a = false, "n_threads"_a = 1)
-        .def("transposed", &cross_pairs::transposed, "z"_a, "n_threads"_a = 1);
-    define_pair_products<double>(m);
-    define_pair_products<float>(m);
+    define_pair_products<double>(m, "SparsePairs64", "CrossPairs64");
+    define_pair_products<float>(m, "SparsePairs32", "CrossPairs32");
     m.def("count_varying", &count_varying_rows, "indptr"_a, "indices"_a, "values"_a, "counts"_a,
           "offsets"_a, py::kw_only(), "order"_a = py::none(), "row_weights"_a = py::none(),
           "counted"_a, "pointwise"_a);

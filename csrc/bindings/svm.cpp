@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "bindings/losses.hpp"
-#include "solvers/comparison_loss.hpp"
 #include "solvers/newton.hpp"
 #include "solvers/pair_operator.hpp"
 #include "solvers/row_products.hpp"
@@ -15,13 +14,11 @@ namespace pairgram {
 
 namespace {
 
-using bound_operator = one_user<pair_operator>;
-
-std::unique_ptr<bound_operator> make_operator(const bound_problem& problem,
-                                              const std::string& loss) {
+std::shared_ptr<pair_operator> make_operator(const bound_problem& problem,
+                                             const std::string& loss) {
     const auto kind = loss_of(problem, loss);
     const without_gil release(problem.n_rows());
-    return std::make_unique<bound_operator>(problem.view, kind);
+    return std::make_shared<pair_operator>(problem.view, kind);
 }
 
 // `RowFeatures` of Python: features, and what they read.
@@ -83,17 +80,16 @@ array<double> sum_array(const bound_features& bound, const array<double>& z, int
     return out;
 }
 
-template <class Loss>
 std::unique_ptr<bound_loss> loss_of_rows(const std::shared_ptr<bound_features>& features,
-                                         const std::shared_ptr<one_user<Loss>>& pairs,
+                                         const std::shared_ptr<score_loss>& pairs,
                                          const array<double>& offset, int n_threads) {
     const auto& rows = *features->object;
-    check(rows.n_rows() == pairs->object.n_rows(), "features must have the rows of the loss");
+    check(rows.n_rows() == pairs->n_rows(), "features must have the rows of the loss");
     check_one_per("offset must be 1-d, one per row", offset, rows.n_rows());
     const auto* in = pointer(offset);
     check_all(
         offset.size(), in, [](double f) { return std::isfinite(f); }, "offset must be finite");
-    auto loss = std::make_unique<rows_loss>(rows, pairs->object, in, n_threads);
+    auto loss = std::make_unique<rows_loss>(rows, *pairs, in, n_threads);
     return std::make_unique<bound_loss>(kept_loss{std::move(loss), features, pairs, offset});
 }
 
@@ -184,7 +180,7 @@ py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>
     check(Cs.ndim() == 1, "Cs must be 1-d");
     const gram_of_pairs gram{width, pointer(curvature), curvature.ndim() == 1, steepness};
     const newton_settings settings{n_Cs, pointer(Cs), tol, max_iter};
-    array<double> coefs({static_cast<py::ssize_t>(losses.size()), n_Cs, width});
+    array<double> coefs({length_of(losses), n_Cs, width});
     std::deque<use_of<kept_loss>> uses;
     buffer<newton_task> tasks;
     for (const auto& [loss, constant] : losses) {
@@ -195,8 +191,8 @@ py::tuple solve_svm(const std::vector<std::pair<bound_loss*, array<std::int64_t>
         check_all(
             constant.size(), of, [=](std::int64_t j) { return 0 <= j && j < width; },
             "constant must be numbers of features");
-        tasks.push_back({loss->object.object.get(), constant.size(), of,
-                         coefs.mutable_data(static_cast<py::ssize_t>(tasks.size()))});
+        tasks.push_back(
+            {loss->object.object.get(), constant.size(), of, coefs.mutable_data(length_of(tasks))});
     }
     unlocked(solve_paths, tasks, gram, settings, n_threads);
     py::list histories;
@@ -210,18 +206,15 @@ auto values_of(const newton_history& history) {
     return as_array(history.*Member);
 }
 
-template <class Loss>
-void define_loss_of_rows(py::module_& m) {
-    m.def("loss_of_rows", &loss_of_rows<Loss>, "features"_a, "pairs"_a, "offset"_a,
-          "n_threads"_a = 1);
-}
-
 }  // namespace
 
 void bind_svm(py::module_& m) {
-    py::class_<bound_operator, std::shared_ptr<bound_operator>> pairs(m, "PairOperator");
-    pairs.def(py::init(&make_operator), "problem"_a, py::kw_only(), "loss"_a = "squared_hinge");
-    define_loss<pair_operator>(pairs);
+    py::class_<score_loss, std::shared_ptr<score_loss>>(m, "ScoreLoss")
+        .def_property_readonly("pair_weights", [](const score_loss& loss) {
+            return as_array(loss.pair_weights());  // which no call changes
+        });
+    py::class_<pair_operator, score_loss, std::shared_ptr<pair_operator>>(m, "PairOperator")
+        .def(py::init(&make_operator), "problem"_a, py::kw_only(), "loss"_a = "squared_hinge");
     py::class_<bound_features, std::shared_ptr<bound_features>>(m, "RowFeatures")
         .def("sum", &sum_array, "z"_a, "n_threads"_a = 1);
     m.def("dense_features", &of_dense<double>, "features"_a, "order"_a = py::none());
@@ -232,8 +225,7 @@ void bind_svm(py::module_& m) {
     py::class_<bound_loss>(m, "WeightsLoss")
         .def("at", &at_point, "w"_a, "step"_a, "t"_a)
         .def("product", &product_at, "w"_a, "direction"_a);
-    define_loss_of_rows<pair_operator>(m);
-    define_loss_of_rows<comparison_loss>(m);
+    m.def("loss_of_rows", &loss_of_rows, "features"_a, "pairs"_a, "offset"_a, "n_threads"_a = 1);
     m.def("loss_by_passes", &loss_by_passes, "n_features"_a, "at"_a, "product"_a);
     py::class_<newton_history>(m, "Convergence")
         .def_property_readonly("objective", &values_of<&newton_history::objective>)

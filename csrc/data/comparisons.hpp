@@ -16,8 +16,8 @@ class comparisons {
     comparisons(std::ptrdiff_t n_items, std::ptrdiff_t n_pairs, const std::int64_t* winner,
                 const std::int64_t* loser, const double* weights);
 
-    std::ptrdiff_t n_items() const { return static_cast<std::ptrdiff_t>(offsets.size()) - 1; }
-    std::ptrdiff_t n_pairs() const { return static_cast<std::ptrdiff_t>(winner.size()); }
+    std::ptrdiff_t n_items() const { return length_of(offsets) - 1; }
+    std::ptrdiff_t n_pairs() const { return length_of(winner); }
 
     // One of the two places of a comparison: that of its winner, or of its loser.
     struct place {
@@ -32,7 +32,6 @@ class comparisons {
 
     // out (n_items, width + 1) = [A'DA H, A'D targets] for rows H (n_items, width) and targets
     // (n_pairs,), where A has a row e_winner − e_loser for each comparison. 4 n_pairs width flops.
-    // The same bits for any n_threads.
     void multiply(std::ptrdiff_t width, const double* rows, const double* targets, double* out,
                   int n_threads) const;
 };

@@ -146,20 +146,6 @@ PAIRGRAM_CLONES void scale_and_shift(std::ptrdiff_t n, std::ptrdiff_t width,
 
 }  // namespace
 
-join join_of(pair_kind kind) {
-    switch (kind) {
-        case pair_kind::none:
-            return join::none;
-        case pair_kind::kept:
-            return join::within;
-        case pair_kind::dropped:
-            return join::between;
-        case pair_kind::omega:
-            return join::omega;
-    }
-    return join::none;
-}
-
 void plan_query(const ranking_problem& problem, std::ptrdiff_t query, const std::int64_t* order,
                 query_plan& plan) {
     const auto& rule = problem.rule;
@@ -172,7 +158,7 @@ void plan_query(const ranking_problem& problem, std::ptrdiff_t query, const std:
     plan.level.assign(n, 0);
     for (std::ptrdiff_t i = 0; i < n; ++i) plan.weight[i] = rows.row_weight(row(i));
     plan.level_label.assign(1, 0.0);
-    if (rule.kind == pair_kind::dropped || rule.kind == pair_kind::omega) {
+    if (rule.uses_levels()) {
         buffer<double> labels(n);
         for (std::ptrdiff_t i = 0; i < n; ++i) labels[i] = rows.labels[row(i)];
         if (!number_levels_by_search(labels, plan)) number_levels_by_sort(labels, plan);
@@ -218,10 +204,9 @@ void between_rows(const query_plan& plan, std::ptrdiff_t width, const double* me
     std::fill(out, out + k * width, 0.0);
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         double* row = out + l * width;
-        double degree = 0;
+        const double degree = plan.degree(l);
         for (std::ptrdiff_t i = l + 1; i < k; ++i) {
             const double w = plan.chord[l * k + i];
-            degree += w;
             for (std::ptrdiff_t j = 0; j < width; ++j)
                 row[j] += w * (means[l * width + j] - means[i * width + j]);
         }
@@ -239,9 +224,9 @@ void load_row(std::ptrdiff_t width, const S* source, const S* pivot, double weig
 
 template <class T>
 void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* level,
-                    const double* weight, const double* within, const query_plan& plan, join how,
-                    T* rows, std::ptrdiff_t ld, level_sums& sums) {
-    const auto k = static_cast<std::ptrdiff_t>(sums.weight.size());
+                    const double* weight, const double* within, const query_plan& plan,
+                    pair_kind how, T* rows, std::ptrdiff_t ld, level_sums& sums) {
+    const auto k = length_of(sums.weight);
     for (std::ptrdiff_t i = 0; i < n; ++i) sums.weight[level[i]] += weight[i];
     const double total = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);
     for (std::ptrdiff_t l = 0; l < k; ++l) {
@@ -252,9 +237,9 @@ void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* 
         const double inverse = v > 0 ? 1 / v : 0.0;
         for (std::ptrdiff_t j = 0; j < width; ++j) mean[j] *= inverse;
     }
-    if (how == join::none) std::fill(sums.sum.begin(), sums.sum.end(), 0.0);
+    if (how == pair_kind::none) std::fill(sums.sum.begin(), sums.sum.end(), 0.0);
     buffer<double> joined;
-    if (how == join::omega) {
+    if (how == pair_kind::omega) {
         joined.resize(k * width);
         between_rows(plan, width, sums.sum.data(), joined.data());
     }
@@ -265,18 +250,17 @@ void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* 
         for (std::ptrdiff_t j = 0; j < width; ++j) {
             const double mean = offset[j];
             offset[j] = -within[l] * mean;
-            if (how == join::between && k > 1) offset[j] += plan.between * (mean - sums.mean[j]);
-            if (how == join::omega) offset[j] += scale * joined[l * width + j];
+            if (how == pair_kind::dropped && k > 1)
+                offset[j] += plan.between * (mean - sums.mean[j]);
+            if (how == pair_kind::omega) offset[j] += scale * joined[l * width + j];
         }
     }
     scale_and_shift<T>(n, width, level, weight, within, sums.sum.data(), rows, ld);
 }
 
 template decltype(load_row<double, double>) load_row<double, double>;
-template decltype(load_row<double, float>) load_row<double, float>;
 template decltype(load_row<float, float>) load_row<float, float>;
 template decltype(load_row<float, double>) load_row<float, double>;
-template decltype(transform_rows<double>) transform_rows<double>;
-template decltype(transform_rows<float>) transform_rows<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(transform_rows);
 
 }  // namespace pairgram

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 
 #include "data/ranking_problem.hpp"
 #include "data/varying_columns.hpp"
@@ -35,7 +36,12 @@ struct query_plan {
     double total_weight = 0;      // V
     double pair_weight = 0;       // Σ_ij W_ij, both orders and the diagonal
 
-    std::ptrdiff_t n_levels() const { return static_cast<std::ptrdiff_t>(level_weight.size()); }
+    std::ptrdiff_t n_levels() const { return length_of(level_weight); }
+    // omega: the chords of a level and those right of it; 0 for the last of those that pairs join.
+    double degree(std::ptrdiff_t l) const {
+        const double* const row = chord.data() + l * n_levels();
+        return std::accumulate(row + l + 1, row + n_levels(), 0.0);
+    }
 };
 
 // Plans the query whose n rows stand at positions [begin, begin + n) of rows; order, if given,
@@ -65,17 +71,12 @@ template <class T, class S>
 void load_row(std::ptrdiff_t width, const S* source, const S* pivot, double weight, T* row,
               double* sum, flag_of<S>* flags = nullptr);
 
-// How transform_rows joins the rows that it is given: not centred (pointwise), centred per level,
-// and the levels joined for dropped ties (between) or for any ω.
-enum class join { none, within, between, omega };
-
-join join_of(pair_kind kind);
-
-// Transforms n loaded rows (n, width; stride ld) in place. level and weight are the rows', within
+// Transforms n loaded rows (n, width; stride ld) in place: not centred (none), or centred per level
+// (kept) and the levels joined for dropped ties or any ω. level and weight are the rows', within
 // the levels' factors; sums holds Σ v h per level and ends as offsets, with sums.mean filled.
 template <class T>
 void transform_rows(std::ptrdiff_t n, std::ptrdiff_t width, const std::int32_t* level,
-                    const double* weight, const double* within, const query_plan& plan, join how,
-                    T* rows, std::ptrdiff_t ld, level_sums& sums);
+                    const double* weight, const double* within, const query_plan& plan,
+                    pair_kind how, T* rows, std::ptrdiff_t ld, level_sums& sums);
 
 }  // namespace pairgram

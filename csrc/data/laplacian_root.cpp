@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "data/query_rows.hpp"
 #include "support/buffer.hpp"
@@ -71,8 +70,7 @@ void add_between_rows_adjoint(const query_plan& plan, std::ptrdiff_t width, cons
     const auto k = plan.n_levels();
     for (std::ptrdiff_t l = 0; l < k; ++l) {
         const double* chord = plan.chord.data() + l * k;
-        const double degree = std::accumulate(chord + l + 1, chord + k, 0.0);
-        const double v = plan.level_weight[l];
+        const double degree = plan.degree(l), v = plan.level_weight[l];
         if (degree <= 0 || v <= 0) continue;
         const double scale = 1 / (std::sqrt(degree) * std::sqrt(v));  // their product may vanish
         for (std::ptrdiff_t i = l + 1; i < k; ++i)
@@ -85,10 +83,11 @@ void add_between_rows_adjoint(const query_plan& plan, std::ptrdiff_t width, cons
 }
 
 // Turns t, (K, width) in w.sums.sum, into m.
-void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width, workspace& w) {
+void join_levels_adjoint(const query_plan& plan, pair_kind how, std::ptrdiff_t width,
+                         workspace& w) {
     const auto k = plan.n_levels();
     auto& sum = w.sums.sum;
-    if (how == join::none) {
+    if (how == pair_kind::none) {
         std::fill(sum.begin(), sum.end(), 0.0);
         return;
     }
@@ -96,20 +95,20 @@ void join_levels_adjoint(const query_plan& plan, join how, std::ptrdiff_t width,
     for (std::ptrdiff_t l = 0; l < k; ++l)
         for (std::ptrdiff_t j = 0; j < width; ++j) w.total[j] += sum[l * width + j];
     buffer<double> t;
-    if (how == join::omega) t = sum;
+    if (how == pair_kind::omega) t = sum;
     for (std::ptrdiff_t l = 0; l < k; ++l) {
-        const double between = how == join::between && k > 1 ? plan.between : 0.0;
+        const double between = how == pair_kind::dropped && k > 1 ? plan.between : 0.0;
         const double share = plan.total_weight > 0 ? plan.level_weight[l] / plan.total_weight : 0.0;
         for (std::ptrdiff_t j = 0; j < width; ++j) {
             double& m = sum[l * width + j];
             m = between * (m - share * w.total[j]) - plan.within[l] * m;
         }
     }
-    if (how == join::omega) add_between_rows_adjoint(plan, width, t.data(), sum.data());
+    if (how == pair_kind::omega) add_between_rows_adjoint(plan, width, t.data(), sum.data());
 }
 
 void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, workspace& w) {
-    const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
+    const auto n = length_of(plan.weight);
     w.zeros.assign(width, 0.0);
     w.sums.reset(plan.n_levels(), width);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
@@ -117,7 +116,7 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
         load_row(width, row, w.zeros.data(), std::sqrt(plan.weight[i]), row,
                  w.sums.sum.data() + plan.level[i] * width);
     }
-    join_levels_adjoint(plan, join_of(kind), width, w);
+    join_levels_adjoint(plan, kind, width, w);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const double v = plan.weight[i];
         const auto l = plan.level[i];
@@ -130,13 +129,13 @@ void transform_adjoint(const query_plan& plan, pair_kind kind, std::ptrdiff_t wi
 
 void apply_root(const query_plan& plan, pair_kind kind, std::ptrdiff_t width, double* rows,
                 std::ptrdiff_t ld, level_sums& sums) {
-    const auto n = static_cast<std::ptrdiff_t>(plan.weight.size());
+    const auto n = length_of(plan.weight);
     buffer<double> pivot(width, 0.0);  // row − row, so that a large common offset cancels exactly
     if (kind != pair_kind::none) std::copy_n(rows + heaviest_row(plan) * ld, width, pivot.begin());
     sums.reset(plan.n_levels(), width);
     subtract_pivot(plan, width, pivot.data(), rows, ld, sums.sum.data());
     transform_rows<double>(n, width, plan.level.data(), plan.weight.data(), plan.within.data(),
-                           plan, join_of(kind), rows, ld, sums);
+                           plan, kind, rows, ld, sums);
 }
 
 void apply_root(const ranking_problem& problem, bool adjoint, const vector_view& vectors,

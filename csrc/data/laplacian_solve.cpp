@@ -1,7 +1,6 @@
 #include "data/laplacian_solve.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "data/query_rows.hpp"
 #include "support/parallel.hpp"
@@ -15,13 +14,6 @@ namespace {
 constexpr std::ptrdiff_t strip_width = 512;
 constexpr double smallest_diagonal = 1e-10, smallest_degree = 1e-5;  // beside the largest L_ii
 
-// Σ w_lk over the levels k that are eliminated after l; 0 for the last of those that pairs join.
-double degree_of(const query_plan& plan, std::ptrdiff_t l) {
-    const auto k = plan.n_levels();
-    const double* chord = plan.chord.data() + l * k;
-    return std::accumulate(chord + l + 1, chord + k, 0.0);
-}
-
 // L_ii of row i of a query.
 double diagonal_of(const query_plan& plan, std::ptrdiff_t i) {
     const double f = plan.within[plan.level[i]];
@@ -34,7 +26,7 @@ bool is_joined(const query_plan& plan, pair_kind kind, double weakest) {
     for (std::ptrdiff_t l = 0; l < plan.n_levels(); ++l) {
         if (!(plan.level_weight[l] > 0)) continue;
         if (!(plan.within[l] > 0)) return false;
-        n_last += kind == pair_kind::omega && degree_of(plan, l) <= weakest;
+        n_last += kind == pair_kind::omega && plan.degree(l) <= weakest;
     }
     return n_last <= 1;
 }
@@ -44,22 +36,18 @@ PAIRGRAM_CLONES void scale_and_add(std::ptrdiff_t width, double factor, const do
     for (std::ptrdiff_t j = 0; j < width; ++j) row[j] = factor * row[j] + offset[j];
 }
 
-void scale(std::ptrdiff_t width, double factor, double* row) {
-    for (std::ptrdiff_t j = 0; j < width; ++j) row[j] *= factor;
-}
-
 // μ from S, (K, width), in place.
 void solve_levels(const query_plan& plan, std::ptrdiff_t width, double* s) {
     const auto k = plan.n_levels();
     const auto row = [&](std::ptrdiff_t l) { return s + l * width; };
     const auto chord = [&](std::ptrdiff_t l, std::ptrdiff_t i) { return plan.chord[l * k + i]; };
     for (std::ptrdiff_t l = 0; l < k; ++l) {
-        const double degree = degree_of(plan, l);
+        const double degree = plan.degree(l);
         scale(width, degree > 0 ? 1 / degree : 0.0, row(l));
         for (auto i = l + 1; i < k && degree > 0; ++i) add(width, chord(l, i), row(l), row(i));
     }
     for (auto l = k - 1; l >= 0; --l) {
-        const double degree = degree_of(plan, l);
+        const double degree = plan.degree(l);
         for (auto i = l + 1; i < k && degree > 0; ++i)
             add(width, chord(l, i) / degree, row(i), row(l));
     }

@@ -33,7 +33,7 @@ buffer<std::int64_t> laplacian_pivots(const ranking_problem& problem, double lar
 //
 // with μ by elimination, in which only positive terms are added. z comes with its digits even where
 // it is small, unlike from a product with K. O(n·width), one pass over the memory; O(levels²·width)
-// more for omega. Tasks are strips of columns of a query; the same bits for any n_threads.
+// more for omega. Tasks are strips of columns of a query; the
 void solve_laplacian(const ranking_problem& problem, const buffer<std::int64_t>& pivots,
                      std::ptrdiff_t width, const double* known, double* matrix, int n_threads);
 

@@ -19,6 +19,7 @@ struct pair_rule {
     const double* level_values = nullptr;  // (n_levels,) ascending, every label of the data
     const double* omega = nullptr;         // (n_levels, n_levels) symmetric, ≥ 0
 
+    bool uses_levels() const { return kind == pair_kind::dropped || kind == pair_kind::omega; }
     bool sums_labels() const { return kind == pair_kind::omega && omega == nullptr; }
 };
 

@@ -50,6 +50,7 @@ class letor_parser {
     void feed_part(const char* data, std::ptrdiff_t size);
     void carry(const char* begin, const char* end);
     void parse(const char* begin, const char* end);
+    void parse_carried();
     void add(std::ptrdiff_t n_pieces);
 
     const std::string name_;

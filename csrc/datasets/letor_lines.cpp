@@ -71,12 +71,6 @@ std::ptrdiff_t n_significant(const char* digits, const char* end) {
     return end - digits;
 }
 
-template <class V>
-void append(growing_array<V>& array, V value) {
-    array.resize(array.size() + 1);
-    array[array.size() - 1] = value;
-}
-
 template <class T>
 class line_reader {
   public:
@@ -91,8 +85,8 @@ class line_reader {
         const char* newline = line_end(p, end);
         if (*p == '#') check_comment(p + 1, newline);
         if (has_row) {
-            append(rows_.value_ends, static_cast<std::int64_t>(n_values_));
-            append(rows_.code_ends, static_cast<std::int64_t>(n_codes_));
+            rows_.value_ends.push_back(static_cast<std::int64_t>(n_values_));
+            rows_.code_ends.push_back(static_cast<std::int64_t>(n_codes_));
             if (options_.keep_comments) keep_comment(*p == '#' ? p + 1 : newline, newline);
         }
         return newline + 1;
@@ -113,7 +107,7 @@ class line_reader {
             fail(p, mark ? "a label, not a byte order mark (save the file as UTF-8 without one)"
                          : "a label, a finite number");
         }
-        append(rows_.labels, label);
+        rows_.labels.push_back(label);
         return skip_blanks(end);
     }
 
@@ -130,7 +124,7 @@ class line_reader {
             id = 0;
             name_row(std::string(p + 4, end));
         }
-        append(rows_.ids, id);
+        rows_.ids.push_back(id);
         return skip_blanks(end);
     }
 
@@ -238,7 +232,7 @@ class line_reader {
         if (!is_utf8(begin, end))
             throw std::invalid_argument("found a comment that is not UTF-8, want UTF-8");
         rows_.comments.append(begin, end);
-        append(rows_.comment_ends, static_cast<std::int64_t>(rows_.comments.size()));
+        rows_.comment_ends.push_back(static_cast<std::int64_t>(rows_.comments.size()));
     }
 
     const id_rule rule_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "datasets/letor.hpp"
+#include "support/buffer.hpp"
 #include "support/parallel.hpp"
 
 namespace pairgram {
@@ -104,9 +105,7 @@ void letor_parser<T>::feed_part(const char* data, std::ptrdiff_t size) {
             static_cast<const char*>(std::memchr(data, '\n', static_cast<std::size_t>(size)));
         carry(data, newline == nullptr ? end : newline);
         if (newline == nullptr) return;
-        carried_ += '\n';
-        parse(carried_.data(), carried_.data() + carried_.size());
-        carried_.clear();
+        parse_carried();
         data = newline + 1;
     }
     const char* lines_end = end;
@@ -118,7 +117,7 @@ void letor_parser<T>::feed_part(const char* data, std::ptrdiff_t size) {
 // Appends to the line that has begun.
 template <class T>
 void letor_parser<T>::carry(const char* begin, const char* end) {
-    if (end - begin > max_line_size - static_cast<std::ptrdiff_t>(carried_.size())) {
+    if (end - begin > max_line_size - length_of(carried_)) {
         throw std::invalid_argument(name_ + ":" + std::to_string(n_lines_ + 1) +
                                     ": found a line of more than " + std::to_string(max_line_size) +
                                     " bytes, want shorter lines");
@@ -127,12 +126,15 @@ void letor_parser<T>::carry(const char* begin, const char* end) {
 }
 
 template <class T>
+void letor_parser<T>::parse_carried() {
+    carried_ += '\n';
+    parse(carried_.data(), carried_.data() + carried_.size());
+    carried_.clear();
+}
+
+template <class T>
 void letor_parser<T>::finish() {
-    if (!carried_.empty()) {
-        carried_ += '\n';
-        parse(carried_.data(), carried_.data() + carried_.size());
-        carried_.clear();
-    }
+    if (!carried_.empty()) parse_carried();
     pieces_.clear();
     if (n_rows() == 0) {
         throw std::invalid_argument(name_ + ": found no row in " + std::to_string(n_lines_) +
@@ -150,7 +152,7 @@ void letor_parser<T>::parse(const char* begin, const char* end) {
         while (*cut != '\n') ++cut;
         cuts.push_back(cut + 1);
     }
-    const auto n_pieces = static_cast<std::ptrdiff_t>(cuts.size()) - 1;
+    const auto n_pieces = length_of(cuts) - 1;
     if (pieces_.size() < cuts.size() - 1) pieces_.resize(cuts.size() - 1);
     parallel_for(n_pieces, n_threads_, [&](std::ptrdiff_t i) {
         const auto piece = static_cast<std::size_t>(i);

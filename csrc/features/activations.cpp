@@ -245,20 +245,6 @@ struct sine : periodic {
     static T far(T x) { return std::abs(x) > T(period_limit) ? std::sin(x) : near<sine>(x); }
 };
 
-struct rectifier {
-    template <class T>
-    T operator()(T x) const {
-        return x <= 0 ? T(0) : x;
-    }
-};
-
-struct step {
-    template <class T>
-    T operator()(T x) const {
-        return x >= 0 ? T(1) : x < 0 ? T(0) : x;
-    }
-};
-
 template <class T, class F>
 PAIRGRAM_CLONES void map(std::ptrdiff_t n, T* x, F f) {
     for (std::ptrdiff_t i = 0; i < n; ++i) x[i] = f(x[i]);
@@ -306,9 +292,9 @@ void apply(activation f, std::ptrdiff_t n, T* x) {
         case activation::sin:
             return map_reduced<sine<T>>(n, x);
         case activation::relu:
-            return map(n, x, rectifier());
+            return map(n, x, [](T value) { return value <= 0 ? T(0) : value; });
         case activation::hardlim:
-            return map(n, x, step());
+            return map(n, x, [](T value) { return value >= 0 ? T(1) : value < 0 ? T(0) : value; });
     }
 }
 

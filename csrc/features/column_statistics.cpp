@@ -160,7 +160,6 @@ void find_moments(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, const double* 
         out = std::copy_n(of->begin(), d, out);
 }
 
-template decltype(find_moments<double>) find_moments<double>;
-template decltype(find_moments<float>) find_moments<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(find_moments);
 
 }  // namespace pairgram

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "linear_algebra/row_scores.hpp"
 #include "support/simd.hpp"
 #include "support/vectors.hpp"
 
@@ -11,15 +10,16 @@ namespace pairgram {
 
 namespace {
 
+// out = factor x
 template <class T>
-PAIRGRAM_CLONES void scale(std::ptrdiff_t n, T factor, const T* x, T* out) {
+PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, T factor, const T* x, T* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = factor * x[j];
 }
 
 template <class T>
 void gather(const buffer<std::int64_t>& columns, std::ptrdiff_t n, const T* rows,
             std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
-    const auto width = static_cast<std::ptrdiff_t>(columns.size());
+    const auto width = length_of(columns);
     bool together = n > 1 && width > 0;
     for (std::ptrdiff_t j = 1; j < width && together; ++j) together = columns[j] == columns[0] + j;
     for (std::ptrdiff_t i = 0; i < n && together; ++i)
@@ -65,16 +65,8 @@ void by_left_side(const cross_columns& cross, std::ptrdiff_t n, const T* rows, s
 }  // namespace
 
 std::ptrdiff_t n_outputs(const cross_columns& cross, cross_part part) {
-    switch (part) {
-        case cross_part::left:
-            return cross.n_left();
-        case cross_part::right:
-            return cross.n_kept() + cross.n_right();
-        case cross_part::left_columns:
-            return static_cast<std::ptrdiff_t>(cross.left.size());
-        case cross_part::products:
-            break;
-    }
+    if (part == cross_part::left) return cross.n_left();
+    if (part == cross_part::right) return cross.n_kept() + cross.n_right();
     return cross.n_kept() + cross.n_left() * cross.n_right();
 }
 
@@ -83,7 +75,6 @@ void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, co
                std::ptrdiff_t ldr, T* out, std::ptrdiff_t ldo) {
     if (part == cross_part::left) return map_left(cross, n, rows, ldr, out, ldo);
     if (part == cross_part::right) return map_right(cross, n, rows, ldr, out, ldo);
-    if (part == cross_part::left_columns) return gather(cross.left, n, rows, ldr, out, ldo);
     const auto k = cross.n_kept(), p = cross.n_left(), r = cross.n_right();
     buffer<T> right(n * (k + r));
     map_right(cross, n, rows, ldr, right.data(), k + r);
@@ -92,7 +83,7 @@ void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, co
             const T* const v = right.data() + i * (k + r);
             T* const row = out + i * ldo;
             std::copy_n(v, k, row);
-            for (std::ptrdiff_t a = 0; a < p; ++a) scale(r, u[a], v + k, row + k + a * r);
+            for (std::ptrdiff_t a = 0; a < p; ++a) multiply(r, u[a], v + k, row + k + a * r);
         }
     });
 }
@@ -108,26 +99,22 @@ void fold_left(const cross_columns& cross, const T* left, const double* coefs, d
 
 template <class T>
 void score_cross(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
-                 std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
-                 std::ptrdiff_t ld) {
+                 const linear_models& models, double* scores, std::ptrdiff_t ld) {
     const auto width = cross.n_kept() + cross.n_right();
     buffer<T> right(n * width);
     map_right(cross, n, rows, ldr, right.data(), width);
-    buffer<double> of_right(n_models * width);
+    buffer<double> of_right(models.size() * width);
     by_left_side(cross, n, rows, ldr, [&](std::ptrdiff_t begin, std::ptrdiff_t size, const T* u) {
-        for (std::ptrdiff_t m = 0; m < n_models; ++m)
-            fold_left(cross, u, coefs + m * ldc, of_right.data() + m * width);
-        const linear_models models(n_models, width, of_right.data());
+        for (std::ptrdiff_t m = 0; m < models.size(); ++m)
+            fold_left(cross, u, models.coefs(m), of_right.data() + m * width);
+        const linear_models of_left(models.size(), width, of_right.data());
         const matrix_rows<T> of_run{size, width, right.data() + begin * width, nullptr};
-        models.score(of_run, 0, size, scores + begin, ld);
+        of_left.score(of_run, 0, size, scores + begin, ld);
     });
 }
 
-template decltype(map_cross<double>) map_cross<double>;
-template decltype(map_cross<float>) map_cross<float>;
-template decltype(fold_left<double>) fold_left<double>;
-template decltype(fold_left<float>) fold_left<float>;
-template decltype(score_cross<double>) score_cross<double>;
-template decltype(score_cross<float>) score_cross<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(map_cross);
+PAIRGRAM_FOR_BOTH_WIDTHS(fold_left);
+PAIRGRAM_FOR_BOTH_WIDTHS(score_cross);
 
 }  // namespace pairgram

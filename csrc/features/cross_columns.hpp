@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "linear_algebra/row_scores.hpp"
 #include "support/buffer.hpp"
 
 namespace pairgram {
@@ -13,14 +14,13 @@ struct cross_columns {
     std::ptrdiff_t n_inputs = 0;
     buffer<std::int64_t> kept, left, right;
 
-    std::ptrdiff_t n_kept() const { return static_cast<std::ptrdiff_t>(kept.size()); }
-    std::ptrdiff_t n_left() const { return static_cast<std::ptrdiff_t>(left.size()) + 1; }  // of ũ
-    std::ptrdiff_t n_right() const { return static_cast<std::ptrdiff_t>(right.size()); }
+    std::ptrdiff_t n_kept() const { return length_of(kept); }
+    std::ptrdiff_t n_left() const { return length_of(left) + 1; }  // of ũ
+    std::ptrdiff_t n_right() const { return length_of(right); }
 };
 
-// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, [kept, v], or the
-// columns of the left side.
-enum class cross_part { products, left, right, left_columns };
+// What a map makes of rows: [kept, ũ_0 v, ũ_1 v, …], ũ alone, or [kept, v].
+enum class cross_part { products, left, right };
 
 std::ptrdiff_t n_outputs(const cross_columns& cross, cross_part part);
 
@@ -35,12 +35,11 @@ void map_cross(const cross_columns& cross, cross_part part, std::ptrdiff_t n, co
 template <class T>
 void fold_left(const cross_columns& cross, const T* left, const double* coefs, double* out);
 
-// scores[m·ld + i] of row i of rows (n, n_inputs; stride ldr) by n_models models of the products,
-// model m at coefs + m·ldc, in double: Wᵀũ once for neighbouring rows of one left side, and a
-// product with [kept, v] for every row. A score has the same bits wherever its row stands.
+// scores[m·ld + i] of row i of rows (n, n_inputs; stride ldr) by models of the products, in double:
+// Wᵀũ once for neighbouring rows of one left side, and a product with [kept, v] for every row. A
+// score has the same bits wherever its row stands.
 template <class T>
 void score_cross(const cross_columns& cross, std::ptrdiff_t n, const T* rows, std::ptrdiff_t ldr,
-                 std::ptrdiff_t n_models, const double* coefs, std::ptrdiff_t ldc, double* scores,
-                 std::ptrdiff_t ld);
+                 const linear_models& models, double* scores, std::ptrdiff_t ld);
 
 }  // namespace pairgram

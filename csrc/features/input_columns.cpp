@@ -215,7 +215,6 @@ void make_columns(const input_columns& columns, std::ptrdiff_t n, const T* rows,
     }
 }
 
-template decltype(make_columns<double>) make_columns<double>;
-template decltype(make_columns<float>) make_columns<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(make_columns);
 
 }  // namespace pairgram

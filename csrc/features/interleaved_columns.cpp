@@ -5,6 +5,7 @@
 
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -15,14 +16,6 @@ constexpr std::ptrdiff_t rows_of_task = 1024;
 // Columns that are read side by side: their numbers fill a cache line of a row.
 template <class T>
 constexpr std::ptrdiff_t group = 64 / static_cast<std::ptrdiff_t>(sizeof(T));
-
-// Whether one of n numbers is NaN.
-template <class T>
-bool has_nan(std::ptrdiff_t n, const T* x) {
-    int found = 0;
-    for (std::ptrdiff_t i = 0; i < n; ++i) found |= x[i] != x[i];
-    return found != 0;
-}
 
 // rows (n, d), columns first to first + width of them
 template <class T>
@@ -66,7 +59,6 @@ void interleave_columns(std::ptrdiff_t n, std::ptrdiff_t d, const T* const* colu
     for (std::ptrdiff_t j = 0; j < d; ++j) missing[j] = found[j].load();
 }
 
-template decltype(interleave_columns<double>) interleave_columns<double>;
-template decltype(interleave_columns<float>) interleave_columns<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(interleave_columns);
 
 }  // namespace pairgram

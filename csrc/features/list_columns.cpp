@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "support/buffer.hpp"
@@ -28,25 +27,18 @@ struct list_values {
     buffer<std::int64_t> words;     // room for the sort
     buffer<std::ptrdiff_t> sorted;  // places of the values, ascending
 
-    std::ptrdiff_t n() const { return static_cast<std::ptrdiff_t>(values.size()); }
+    std::ptrdiff_t n() const { return length_of(values); }
 };
 
-// An integer that ascends as the finite value does, and is the same for 0 and -0.
-std::int64_t word_of(double value) {
-    value += 0.0;
-    std::int64_t word;
-    std::memcpy(&word, &value, sizeof word);
-    return word < 0 ? word ^ std::numeric_limits<std::int64_t>::max() : word;
-}
-
-// Sets list.sorted. A place takes the last bits of the word of its value; what these bits told of
-// the value is looked at afterwards.
+// Sets list.sorted, for which 0 and -0 are equal. A place takes the last bits of the word of its
+// value; what these bits told of the value is looked at afterwards.
 void sort_values(list_values& list) {
     const auto n = list.n();
     std::int64_t mask = 0;
     while (mask < n - 1) mask = 2 * mask + 1;
     list.words.resize(room_for_words(n));
-    for (std::ptrdiff_t i = 0; i < n; ++i) list.words[i] = (word_of(list.values[i]) & ~mask) | i;
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        list.words[i] = (word_of(list.values[i] + 0.0) & ~mask) | i;
     if (n <= longest_network)
         sort_words(n, n, list.words.data());
     else
@@ -177,23 +169,14 @@ struct column_of_list {
     }
 };
 
-// Where the lists of every task begin, and the number of lists.
-buffer<std::ptrdiff_t> groups_of(const query_rows& lists) {
-    buffer<std::ptrdiff_t> begins{0};
-    for (std::ptrdiff_t list = 0, first = 0; list < lists.n_queries; ++list)
-        if (lists.begin(list + 1) - lists.begin(first) >= rows_of_task)
-            begins.push_back(first = list + 1);
-    if (begins.back() < lists.n_queries) begins.push_back(lists.n_queries);
-    return begins;
-}
-
 }  // namespace
 
 template <class T>
 void make_list_columns(const list_columns& columns, const query_rows& lists,
                        std::ptrdiff_t n_inputs, const T* rows, T* out, int n_threads) {
-    const auto groups = groups_of(lists);
-    const auto n_groups = static_cast<std::ptrdiff_t>(groups.size()) - 1;
+    const auto groups = runs_of(lists.n_queries, rows_of_task,
+                                [&](std::ptrdiff_t list) { return lists.size(list); });
+    const auto n_groups = length_of(groups) - 1;
     const auto n_strips = (n_inputs + columns_of_task - 1) / columns_of_task;
     const auto n_columns = columns.n_columns(n_inputs);
     parallel_for(n_groups * n_strips, n_threads, [&](std::ptrdiff_t task) {
@@ -207,7 +190,6 @@ void make_list_columns(const list_columns& columns, const query_rows& lists,
     });
 }
 
-template decltype(make_list_columns<double>) make_list_columns<double>;
-template decltype(make_list_columns<float>) make_list_columns<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(make_list_columns);
 
 }  // namespace pairgram

@@ -25,11 +25,6 @@ std::ptrdiff_t rows_at_once(std::ptrdiff_t n, std::ptrdiff_t row_bytes) {
     return std::min(n, std::clamp(fit, fewest_rows, most_rows));
 }
 
-template <class T>
-PAIRGRAM_CLONES void multiply(std::ptrdiff_t n, T factor, T* out) {
-    for (std::ptrdiff_t j = 0; j < n; ++j) out[j] *= factor;
-}
-
 PAIRGRAM_CLONES void subtract(std::ptrdiff_t n, const double* x, const double* y, float* out) {
     for (std::ptrdiff_t j = 0; j < n; ++j) out[j] = static_cast<float>(x[j] - y[j]);
 }
@@ -126,7 +121,7 @@ void activate(const node_map<T>& map, T* row) {
         if (segment.kind == activation::gaussian) clamp_at_zero(n_values, values);
         apply(segment.kind, n_values, values);
     }
-    if (map.scale != 1) multiply(map.n_nodes, map.scale, row);
+    if (map.scale != 1) scale(map.n_nodes, map.scale, row);
 }
 
 template <class T>
@@ -241,9 +236,7 @@ template <class T>
 void score_nodes(const node_map<T>& map, std::ptrdiff_t n, const T* rows,
                  const linear_models& models, double* scores, std::ptrdiff_t ld) {
     const auto width = map.n_inputs;
-    if (map.cross)
-        return score_cross(*map.cross, n, rows, width, models.size(), models.coefs(),
-                           models.stride(), scores, ld);
+    if (map.cross) return score_cross(*map.cross, n, rows, width, models, scores, ld);
     const auto step = rows_at_once(n, map.n_outputs * static_cast<std::ptrdiff_t>(sizeof(T)));
     const std::unique_ptr<T[]> mapped(new T[static_cast<std::size_t>(step * map.n_outputs)]);
     for (std::ptrdiff_t begin = 0; begin < n; begin += step) {
@@ -312,11 +305,9 @@ part_of_cross<T>::part_of_cross(const node_map<T>& map, cross_part part)
     outer_.then = &own_;
 }
 
-template decltype(map_rows<double>) map_rows<double>;
-template decltype(map_rows<float>) map_rows<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(map_rows);
 template class part_of_cross<double>;
 template class part_of_cross<float>;
-template decltype(score_mapped<double>) score_mapped<double>;
-template decltype(score_mapped<float>) score_mapped<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(score_mapped);
 
 }  // namespace pairgram

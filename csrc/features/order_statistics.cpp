@@ -1,21 +1,38 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
 
 #include "features/column_statistics.hpp"
-#include "features/selection.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/simd.hpp"
+#include "support/word_sort.hpp"
 
 namespace pairgram {
 
 namespace {
 
 constexpr std::ptrdiff_t most_cells = 2048;
-constexpr std::ptrdiff_t widest = 40;        // of columns that are read together
-constexpr std::ptrdiff_t rows_at_once = 64;  // whose cells are found together
+constexpr std::ptrdiff_t widest = 40;               // of columns that are read together
+constexpr std::ptrdiff_t values_at_once = 1 << 11;  // whose cells are found together
+constexpr std::ptrdiff_t longest_network = 2048;    // of values that are sorted, without branches
+constexpr std::ptrdiff_t fewest_rows = 512;         // of a strip
+constexpr int deepest = 3;                          // grid
+
+// Places in a list of values, and where what stands there goes.
+struct places {
+    std::ptrdiff_t n;
+    const std::int64_t* ranks;  // ascending
+    double* out;
+    std::int64_t before;  // values that are smaller than those of the list
+};
+
+// Sets wanted.out. n values, all of them finite, may change their order. depth counts the grids
+// that have narrowed the values down.
+template <class T>
+void pick(T* values, std::ptrdiff_t n, const places& wanted, int depth);
 
 // Cells in grids of neighbouring columns, one row after the other. odd becomes NaN where a value is
 // not finite. cells[i * width + j] = cell * width + j.
@@ -27,17 +44,27 @@ PAIRGRAM_CLONES void find_cells(std::ptrdiff_t n, std::ptrdiff_t width, const T*
     constexpr std::ptrdiff_t rows_ahead = 32;
     constexpr auto line = 64 / static_cast<std::ptrdiff_t>(sizeof(T));
     const auto step = static_cast<std::int32_t>(width);
+    const auto cell = [&](T x, std::ptrdiff_t j) {
+        T at = (x - lowest[j]) * cells_per_unit[j];
+        at = at > T{0} ? at : T{0};  // also NaN
+        return static_cast<std::int32_t>(at < last ? at : last);
+    };
+    if (width == 1 && ld == 1) {  // side by side
+        int strange = 0;
+        for (std::ptrdiff_t i = 0; i < n; ++i) {
+            cells[i] = cell(rows[i], 0);
+            strange |= rows[i] - rows[i] != T{0};
+        }
+        if (strange) odd[0] = std::numeric_limits<T>::quiet_NaN();
+        return;
+    }
     T sum[widest];
     std::copy_n(odd, width, sum);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const T* const x = rows + i * ld;
         for (std::ptrdiff_t j = 0; j < width; j += line) prefetch(x + rows_ahead * ld + j);
         for (std::ptrdiff_t j = 0; j < width; ++j) {
-            T at = (x[j] - lowest[j]) * cells_per_unit[j];
-            at = at > T{0} ? at : T{0};  // also NaN
-            at = at < last ? at : last;
-            cells[i * width + j] =
-                static_cast<std::int32_t>(at) * step + static_cast<std::int32_t>(j);
+            cells[i * width + j] = cell(x[j], j) * step + static_cast<std::int32_t>(j);
             sum[j] += x[j] - x[j];
         }
     }
@@ -49,8 +76,8 @@ PAIRGRAM_CLONES void find_cells(std::ptrdiff_t n, std::ptrdiff_t width, const T*
 template <class T>
 class column_strip {
   public:
-    column_strip(std::ptrdiff_t n, std::ptrdiff_t width, const T* X, std::ptrdiff_t ld)
-        : n_(n), width_(width), X_(X), ld_(ld), counts_(width * most_cells, 0) {
+    column_strip(std::ptrdiff_t n, std::ptrdiff_t width, const T* X, std::ptrdiff_t ld, int depth)
+        : n_(n), width_(width), X_(X), ld_(ld), depth_(depth), counts_(width * most_cells, 0) {
         const auto step = (n + sample - 1) / sample;
         for (std::ptrdiff_t j = 0; j < width; ++j) {
             T low = X[j], high = X[j];
@@ -58,9 +85,9 @@ class column_strip {
                 low = std::min(low, X[i * ld + j]);
                 high = std::max(high, X[i * ld + j]);
             }
-            const value_grid<T> grid(low, high, most_cells);
-            lowest_[j] = grid.lowest;
-            cells_per_unit_[j] = grid.cells_per_unit;
+            const T per_unit = static_cast<T>(most_cells) / (high - low);
+            lowest_[j] = low;
+            cells_per_unit_[j] = std::isfinite(per_unit) ? per_unit : T{0};
         }
         each_block(0, width, [&](std::ptrdiff_t, std::ptrdiff_t size, const std::int32_t* cells) {
             for (std::ptrdiff_t k = 0; k < size; ++k) ++counts_[cells[k]];
@@ -109,9 +136,10 @@ class column_strip {
     // Calls use(first row, number of values, cells of columns [begin, end)).
     template <class Use>
     void each_block(std::ptrdiff_t begin, std::ptrdiff_t end, const Use& use) {
-        std::int32_t cells[rows_at_once * widest];
-        for (std::ptrdiff_t i = 0; i < n_; i += rows_at_once) {
-            const auto size = std::min(rows_at_once, n_ - i);
+        std::int32_t cells[values_at_once];
+        const auto step = values_at_once / (end - begin);
+        for (std::ptrdiff_t i = 0; i < n_; i += step) {
+            const auto size = std::min(step, n_ - i);
             check_interrupt();
             find_cells(size, end - begin, X_ + i * ld_ + begin, ld_, lowest_ + begin,
                        cells_per_unit_ + begin, odd_ + begin, cells);
@@ -121,7 +149,7 @@ class column_strip {
 
     // Adds the cells of a column in which a place falls.
     void look_for(std::ptrdiff_t j, const places& wanted, buffer<wanted_cell>& found) {
-        std::ptrdiff_t cell = 0, before = 0, last = -1;
+        std::ptrdiff_t cell = 0, before = wanted.before, last = -1;
         for (std::ptrdiff_t r = 0; r < wanted.n; ++r) {
             while (before + count(cell, j) <= wanted.ranks[r]) before += count(cell++, j);
             if (cell != last) found.push_back({j, cell, r, r, before});
@@ -177,7 +205,7 @@ class column_strip {
             start += count(it->cell, it->column);
         }
         const std::unique_ptr<T[]> kept(new T[static_cast<std::size_t>(size)]);
-        std::int32_t numbers[rows_at_once * widest + 1];  // of wanted values, and room for others
+        std::int32_t numbers[values_at_once + 1];  // of wanted values, and room for others
         each_block(begin, end, [&](std::ptrdiff_t i, std::ptrdiff_t n, const std::int32_t* cells) {
             std::ptrdiff_t n_numbers = 0;
             for (std::ptrdiff_t k = 0; k < n; ++k) {
@@ -196,18 +224,44 @@ class column_strip {
             pick(values, count(it->cell, it->column),
                  places{it->end - it->first, wanted.ranks + it->first,
                         wanted.out + it->column * wanted.n + it->first, it->before},
-                 1);
+                 depth_ + 1);
     }
 
     std::ptrdiff_t n_, width_;
     const T* X_;
     std::ptrdiff_t ld_;
+    int depth_;
     T lowest_[widest], cells_per_unit_[widest];
     T odd_[widest] = {};            // 0, or NaN where a value is not finite
     buffer<std::uint32_t> counts_;  // (most_cells, width)
 };
 
-// The same for few rows, which are not worth a strip.
+template <class T>
+void pick(T* values, std::ptrdiff_t n, const places& wanted, int depth) {
+    const auto place = [&](std::ptrdiff_t r) { return wanted.ranks[r] - wanted.before; };
+    if (wanted.n == 0) return;
+    const auto [low, high] = std::minmax_element(values, values + n);
+    if (*low == *high) {
+        std::fill_n(wanted.out, wanted.n, static_cast<double>(*low));
+    } else if (n <= longest_network) {
+        std::int64_t words[longest_network];
+        std::transform(values, values + n, words, [](T x) { return word_of(double{x}); });
+        sort_words(n, n, words);
+        for (std::ptrdiff_t r = 0; r < wanted.n; ++r) wanted.out[r] = value_of(words[place(r)]);
+    } else if (depth < deepest) {
+        column_strip<T>(n, 1, values, 1, depth).find(wanted);
+    } else {
+        const auto r = wanted.n / 2, middle = static_cast<std::ptrdiff_t>(place(r));
+        std::nth_element(values, values + middle, values + n);
+        wanted.out[r] = static_cast<double>(values[middle]);
+        pick(values, middle, {r, wanted.ranks, wanted.out, wanted.before}, depth);
+        pick(values + middle, n - middle,
+             {wanted.n - r - 1, wanted.ranks + r + 1, wanted.out + r + 1, wanted.before + middle},
+             depth);
+    }
+}
+
+// The same for few rows, or many places beside the rows, which are not worth a strip.
 template <class T>
 void find_of_column(std::ptrdiff_t n, const T* x, std::ptrdiff_t ld, const places& wanted) {
     buffer<T> values(n);
@@ -230,7 +284,7 @@ void find_order_statistics(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, std::
     const auto places_of = [&](std::ptrdiff_t j) {
         return places{n_ranks, ranks, out + j * n_ranks, 0};
     };
-    if (n < most_cells) {
+    if (n < fewest_rows || (n <= longest_network && 8 * n_ranks > n)) {
         parallel_for(d, n_threads,
                      [&](std::ptrdiff_t j) { find_of_column(n, X + j, d, places_of(j)); });
         return;
@@ -242,11 +296,10 @@ void find_order_statistics(std::ptrdiff_t n, std::ptrdiff_t d, const T* X, std::
     parallel_for(n_strips, n_threads, [&](std::ptrdiff_t s) {
         const auto begin = s * n_parts / n_strips * whole;
         const auto end = std::min((s + 1) * n_parts / n_strips * whole, d);
-        column_strip<T>(n, end - begin, X + begin, d).find(places_of(begin));
+        column_strip<T>(n, end - begin, X + begin, d, 0).find(places_of(begin));
     });
 }
 
-template decltype(find_order_statistics<double>) find_order_statistics<double>;
-template decltype(find_order_statistics<float>) find_order_statistics<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(find_order_statistics);
 
 }  // namespace pairgram

@@ -249,7 +249,7 @@ void reduction::run(int n_threads) {
         if (strip == 0 && block + 1 < n_blocks_) reflect(block + 1);
         done_.add(2 * block + 1);
     };
-    parallel_for(static_cast<std::ptrdiff_t>(tasks.size()), n_threads, work, [&] { done_.stop(); });
+    parallel_for(length_of(tasks), n_threads, work, [&] { done_.stop(); });
 }
 
 }  // namespace

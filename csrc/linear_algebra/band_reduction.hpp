@@ -6,7 +6,6 @@
 namespace pairgram {
 
 // BLAS, which works within tasks, must be held to one thread in all of these. The results have the
-// same bits for any n_threads.
 
 // How many blocks of reflectors the reduction of order n to a band of this width has.
 std::ptrdiff_t n_reflector_blocks(std::ptrdiff_t n, std::ptrdiff_t width);

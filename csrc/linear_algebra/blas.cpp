@@ -5,7 +5,8 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
-#include <vector>
+
+#include "support/buffer.hpp"
 
 namespace pairgram::blas {
 
@@ -24,6 +25,17 @@ auto gemm_of(double) { return table->dgemm; }
 auto gemm_of(float) { return table->sgemm; }
 auto syrk_of(double) { return table->dsyrk; }
 auto syrk_of(float) { return table->ssyrk; }
+
+// Column-major B (m, n) = op(A)⁻¹ B or B op(A)⁻¹, as dtrsm has it.
+void solve_triangle(char side, char uplo, char trans, std::ptrdiff_t m, std::ptrdiff_t n,
+                    const double* a, std::ptrdiff_t lda, double* b, std::ptrdiff_t ldb) {
+    char diagonal = 'N';
+    double one = 1;
+    int m_ = narrow(m, "order"), n_ = narrow(n, "right-hand sides"),
+        lda_ = narrow(lda, "row stride"), ldb_ = narrow(ldb, "row stride");
+    table->dtrsm(&side, &uplo, &trans, &diagonal, &m_, &n_, &one, const_cast<double*>(a), &lda_, b,
+                 &ldb_);
+}
 
 }  // namespace
 
@@ -67,13 +79,7 @@ void subtract_outer_product(std::ptrdiff_t n, std::ptrdiff_t k, const double* a,
 // Row-major X Lᵀ = B is column-major Uᵀ Xᵀ = Bᵀ, of which the upper triangle U = Lᵀ is read.
 void solve_lower_transposed(std::ptrdiff_t m, std::ptrdiff_t n, const double* l, std::ptrdiff_t ldl,
                             double* b, std::ptrdiff_t ldb) {
-    if (m == 0 || n == 0) return;
-    char side = 'L', uplo = 'U', yes = 'T', diagonal = 'N';
-    double one = 1;
-    int m_ = narrow(m, "rows"), n_ = narrow(n, "order"), ldl_ = narrow(ldl, "row stride"),
-        ldb_ = narrow(ldb, "row stride");
-    table->dtrsm(&side, &uplo, &yes, &diagonal, &n_, &m_, &one, const_cast<double*>(l), &ldl_, b,
-                 &ldb_);
+    if (m > 0 && n > 0) solve_triangle('L', 'U', 'T', n, m, l, ldl, b, ldb);
 }
 
 std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda) {
@@ -89,14 +95,13 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, std::ptrdiff_t lda) {
 bool factor_upper(std::ptrdiff_t n, double* a, std::ptrdiff_t lda, double least) {
     char uplo = 'L';  // row-major upper triangle
     int n_ = narrow(n, "order"), lda_ = narrow(lda, "row stride"), info = 0;
-    std::vector<double> before(static_cast<std::size_t>(n));
-    for (std::ptrdiff_t i = 0; i < n; ++i)
-        before[static_cast<std::size_t>(i)] = least * a[i * (lda + 1)];
+    buffer<double> before(n);
+    for (std::ptrdiff_t i = 0; i < n; ++i) before[i] = least * a[i * (lda + 1)];
     table->dpotrf(&uplo, &n_, a, &lda_, &info);
     if (info != 0) return false;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         const double root = a[i * (lda + 1)];
-        if (!(root * root > before[static_cast<std::size_t>(i)])) return false;
+        if (!(root * root > before[i])) return false;
     }
     return true;
 }
@@ -104,14 +109,9 @@ bool factor_upper(std::ptrdiff_t n, double* a, std::ptrdiff_t lda, double least)
 // Row-major UᵀU X = B is column-major Xᵀ L Lᵀ = Bᵀ with L = Uᵀ, and X UᵀU = B is L Lᵀ Xᵀ = Bᵀ.
 void substitute(bool from_right, std::ptrdiff_t n, std::ptrdiff_t m, const double* u,
                 std::ptrdiff_t ldu, double* b, std::ptrdiff_t ldb) {
-    char side = from_right ? 'L' : 'R', uplo = 'L', no = 'N', yes = 'T', diagonal = 'N';
-    int n_ = narrow(n, "order"), m_ = narrow(m, "right-hand sides"), ldu_ = narrow(ldu, "stride"),
-        ldb_ = narrow(ldb, "stride");
-    double one = 1;
-    auto* const l = const_cast<double*>(u);
-    for (char* transposed : {from_right ? &no : &yes, from_right ? &yes : &no})
-        table->dtrsm(&side, &uplo, transposed, &diagonal, from_right ? &n_ : &m_,
-                     from_right ? &m_ : &n_, &one, l, &ldu_, b, &ldb_);
+    for (const bool transposed : {!from_right, from_right})
+        solve_triangle(from_right ? 'L' : 'R', 'L', transposed ? 'T' : 'N', from_right ? n : m,
+                       from_right ? m : n, u, ldu, b, ldb);
 }
 
 double cholesky_solve(std::ptrdiff_t n, double* a, double* b) {
@@ -131,16 +131,14 @@ bool eigen(std::ptrdiff_t n, double* a, double* eigenvalues) {
     int n_ = narrow(n, "order"), info = 0;
     int n_work = narrow(1 + 6 * n + 2 * n * n, "workspace"),
         n_integers = narrow(3 + 5 * n, "workspace");
-    std::vector<double> work(static_cast<std::size_t>(n_work));
-    std::vector<int> integers(static_cast<std::size_t>(n_integers));
+    buffer<double> work(n_work);
+    buffer<int> integers(n_integers);
     table->dsyevd(&vectors, &uplo, &n_, a, &n_, eigenvalues, work.data(), &n_work, integers.data(),
                   &n_integers, &info);
     return info == 0;
 }
 
-template decltype(gemm<double>) gemm<double>;
-template decltype(gemm<float>) gemm<float>;
-template decltype(syrk<double>) syrk<double>;
-template decltype(syrk<float>) syrk<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(gemm);
+PAIRGRAM_FOR_BOTH_WIDTHS(syrk);
 
 }  // namespace pairgram::blas

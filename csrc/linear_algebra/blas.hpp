@@ -1,5 +1,6 @@
 // The only door to BLAS and LAPACK: a table of SciPy's function pointers, filled once at import by
-// scipy_blas.pyx, and typed wrappers that take row-major matrices.
+// scipy_blas.pyx, and typed wrappers that take row-major matrices. Own threads call them within
+// tasks: whoever calls what takes n_threads must hold BLAS to one thread.
 #pragma once
 
 #include <cstddef>

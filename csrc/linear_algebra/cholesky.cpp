@@ -94,8 +94,7 @@ std::ptrdiff_t cholesky(std::ptrdiff_t n, double* a, int n_threads) {
         }
         done.add(i);
     };
-    parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, finish_tile,
-                 [&] { done.stop(); });
+    parallel_for(length_of(tiles), n_threads, finish_tile, [&] { done.stop(); });
     return n_positive;
 }
 

@@ -33,9 +33,8 @@ class linear_models {
 
     std::ptrdiff_t size() const { return n_models_; }
 
-    // The copied coefs: model m at coefs() + m·stride().
-    const double* coefs() const { return coefs_.data(); }
-    std::ptrdiff_t stride() const { return padded_; }
+    // The copied coefs of model m, (width,).
+    const double* coefs(std::ptrdiff_t m) const { return coefs_.data() + m * padded_; }
 
     // scores[m·ld + i] = row_i · coefs_m for the rows at positions begin to end.
     template <class T>

@@ -75,7 +75,7 @@ class best_columns {
     void store(std::int64_t* columns, double* scores) {
         std::sort_heap(heap_.begin(), heap_.end(), is_better);
         for (std::ptrdiff_t i = 0; i < k_; ++i) {
-            const bool there = i < static_cast<std::ptrdiff_t>(heap_.size());
+            const bool there = i < length_of(heap_);
             columns[i] = there ? heap_[i].column : -1;
             scores[i] = there ? heap_[i].score : std::numeric_limits<double>::quiet_NaN();
         }
@@ -89,7 +89,7 @@ class best_columns {
         model_.score(one, 0, 1, &found.score, 1);
         if (std::isnan(found.score))  // of parts that overflow, which callers are to see
             found.score = std::numeric_limits<double>::infinity();
-        if (static_cast<std::ptrdiff_t>(heap_.size()) == k_) {
+        if (length_of(heap_) == k_) {
             if (!is_better(found, heap_.front())) return;
             std::pop_heap(heap_.begin(), heap_.end(), is_better);
             heap_.back() = found;
@@ -103,7 +103,7 @@ class best_columns {
     // All columns are looked at while there are fewer than k, and if the scale has lost its digits.
     void set_bar() {
         bar_ = -std::numeric_limits<float>::infinity();
-        if (static_cast<std::ptrdiff_t>(heap_.size()) == k_ && std::isnormal(scale_)) {
+        if (length_of(heap_) == k_ && std::isnormal(scale_)) {
             const double least = std::clamp(heap_.front().score * scale_, -2.0, 2.0);
             bar_ = static_cast<float>(least) - slack_;
         }

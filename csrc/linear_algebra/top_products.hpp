@@ -19,7 +19,7 @@ struct left_out {
 // Blocks of the product are made by BLAS in float; what may be among the k best, by a bound on the
 // rounding, is scored in double as `linear_models` does it, so that the result is that of all
 // scores in double. 2·n_rows·n_columns·width flops in float. Memory besides: B in float, and a
-// quarter of a megabyte per thread. BLAS must be held to one thread.
+// quarter of a megabyte per thread.
 void top_products(std::ptrdiff_t n_rows, std::ptrdiff_t n_columns, std::ptrdiff_t width,
                   const double* a, const double* b, std::ptrdiff_t k, const left_out& without,
                   std::int64_t* columns, double* scores, int n_threads);

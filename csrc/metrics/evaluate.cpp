@@ -12,6 +12,7 @@
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
 #include "support/simd.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -74,13 +75,6 @@ struct workspace {
     buffer<ideal_ranking> ideals;
     label_levels levels;
 };
-
-PAIRGRAM_CLONES
-bool any_nan(std::ptrdiff_t n, const double* values) {
-    int found = 0;
-    for (std::ptrdiff_t i = 0; i < n; ++i) found |= values[i] != values[i];
-    return found != 0;
-}
 
 // The highest label where all are integers from 0 to 31, else -1.
 PAIRGRAM_CLONES
@@ -166,7 +160,7 @@ class metric_evaluation {
             if (!uses_discounts(metric.kind)) continue;
             buffer<double>& table = divisors_[static_cast<int>(metric.discount)];
             const std::ptrdiff_t length = std::min(metric.cut, longest);
-            for (auto i = static_cast<std::ptrdiff_t>(table.size()); i < length; ++i)
+            for (auto i = length_of(table); i < length; ++i)
                 table.push_back(divisor_of(metric.discount, i));
         }
     }
@@ -188,7 +182,7 @@ class metric_evaluation {
             work.labels = work.own_labels.data();
         };
         if (rows) gather_labels();
-        if (any_nan(n, work.labels)) throw std::invalid_argument("labels must not be NaN");
+        if (has_nan(n, work.labels)) throw std::invalid_argument("labels must not be NaN");
         if (plan.worst) {
             work.rows.resize(n);
             if (rows)
@@ -300,15 +294,9 @@ void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdi
                       const metric_spec* metrics, double* out, int n_threads) {
     const metric_evaluation evaluation(n_rows, n_scores, n_metrics, queries, labels, scores,
                                        metrics, out);
-    buffer<std::ptrdiff_t> bounds{0};  // runs of queries of about task_size scores
-    for (std::ptrdiff_t q = 0, rows = 0; q < queries.n_queries; ++q) {
-        rows += queries.size(q);
-        if (rows * n_scores >= task_size || q + 1 == queries.n_queries) {
-            bounds.push_back(q + 1);
-            rows = 0;
-        }
-    }
-    const auto n_runs = static_cast<std::ptrdiff_t>(bounds.size()) - 1;
+    const auto bounds = runs_of(queries.n_queries, task_size,
+                                [&](std::ptrdiff_t q) { return queries.size(q) * n_scores; });
+    const auto n_runs = length_of(bounds) - 1;
     // Few long queries are shared out by score vector as well.
     const std::ptrdiff_t n_parts = n_runs < 16 ? std::min<std::ptrdiff_t>(n_scores, 16) : 1;
     const bool small = n_rows * n_scores <= 2 * task_size;

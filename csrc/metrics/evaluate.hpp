@@ -52,7 +52,6 @@ struct metric_spec {
 // that is NaN marks a document that was not retrieved: metrics that look from the top count its
 // label in their ideal and never rank it; the others take no NaN. One ranking of a query serves all
 // metrics that break ties alike; O(n log n) for each query and score vector, O(n) for short cuts.
-// The same bits for any n_threads.
 void evaluate_metrics(std::ptrdiff_t n_rows, std::ptrdiff_t n_scores, std::ptrdiff_t n_metrics,
                       const query_rows& queries, const double* labels, const double* scores,
                       const metric_spec* metrics, double* out, int n_threads);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "support/simd.hpp"
@@ -84,9 +83,7 @@ void rank_by_radix(std::ptrdiff_t n, const std::int64_t* keys, ranked_document* 
 
 std::int64_t key_of(double score) {
     score += 0.0;  // -0.0 becomes 0.0
-    std::int64_t bits;
-    std::memcpy(&bits, &score, sizeof bits);
-    return score != score ? INT64_MAX : ~(bits < 0 ? bits ^ INT64_MAX : bits);
+    return score != score ? INT64_MAX : ~word_of(score);
 }
 
 }  // namespace

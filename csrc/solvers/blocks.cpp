@@ -11,8 +11,6 @@ namespace pairgram {
 
 namespace {
 
-bool uses_levels(pair_kind kind) { return kind == pair_kind::dropped || kind == pair_kind::omega; }
-
 buffer<std::int64_t> order_by_label(const query_rows& rows, std::ptrdiff_t query) {
     buffer<std::int64_t> order(rows.size(query));
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -61,11 +59,11 @@ half_laplacian_blocks<T>::half_laplacian_blocks(const ranking_problem& problem,
 template <class T>
 void half_laplacian_blocks<T>::cut_long_query(std::ptrdiff_t q, std::ptrdiff_t block_rows) {
     block chunk;
-    chunk.long_index = static_cast<std::ptrdiff_t>(long_queries_.size());
+    chunk.long_index = length_of(long_queries_);
     if (!long_queries_.empty()) chunk.chunk = long_queries_.back().chunks.back().chunk + 1;
     long_query& query = long_queries_.emplace_back();
     query.query = q;
-    if (uses_levels(problem_.rule.kind)) query.order = order_by_label(problem_.rows, q);
+    if (problem_.rule.uses_levels()) query.order = order_by_label(problem_.rows, q);
     plan_query(problem_, q, query.order.empty() ? nullptr : query.order.data(), query.plan);
 
     query.heaviest = heaviest_row(query.plan);
@@ -115,8 +113,7 @@ void half_laplacian_blocks<T>::set_pivot(std::ptrdiff_t row, const T* mapped,
     if (mapped)
         std::copy_n(mapped, d, pivot.begin());
     else if (features_.map)
-        map_rows(*features_.map, 1, features_.inputs + row * features_.n_inputs(),
-                 features_.n_inputs(), pivot.data(), d);
+        features_.map_row(row, pivot.data());
     else
         std::copy_n(features_.inputs + row * d, d, pivot.begin());
 }
@@ -177,7 +174,7 @@ double half_laplacian_blocks<T>::transform_queries(const block& b, T* out, std::
                  sums.sum.data() + plan.level[i] * width(), counts_query ? &varying : nullptr);
         if (counts_query) varying.add_to(counts.data());
         transform_rows<T>(n, width(), plan.level.data(), plan.weight.data(), plan.within.data(),
-                          plan, join_of(problem_.rule.kind), out, ld, sums);
+                          plan, problem_.rule.kind, out, ld, sums);
         pair_weight += plan.pair_weight;
         out += n * ld;
     }
@@ -217,8 +214,7 @@ void half_laplacian_blocks<T>::transform_chunk(const block& b, T* out, std::ptrd
         const std::lock_guard<std::mutex> lock(counts_mutex_);
         varying.each([&](std::size_t j) { query.varies[j] = 1; });
     }
-    const auto how =
-        problem_.rule.kind == pair_kind::omega ? join::within : join_of(problem_.rule.kind);
+    const auto how = problem_.rule.kind == pair_kind::omega ? pair_kind::kept : problem_.rule.kind;
     transform_rows<T>(b.n_rows, width(), level.data(), weight,
                       query.plan.within.data() + b.first_level, query.plan, how, out, ld, sums);
     chunk_weight_[b.chunk] = std::accumulate(sums.weight.begin(), sums.weight.end(), 0.0);

@@ -27,6 +27,16 @@ struct feature_rows {
     std::ptrdiff_t width() const { return n_features + n_targets; }
     std::ptrdiff_t n_inputs() const { return map ? map->n_inputs : n_features; }
 
+    // The same rows with the features of another map.
+    feature_rows mapped_by(const node_map<T>& other) const {
+        return {other.n_outputs, inputs, n_targets, targets, &other};
+    }
+
+    // Writes what a map makes of a row, (n_features,).
+    void map_row(std::ptrdiff_t row, T* out) const {
+        map_rows(*map, 1, inputs + row * n_inputs(), n_inputs(), out, n_features);
+    }
+
     // Writes the features of n rows, row(i) each, to out (n, n_features; stride ld); without a map,
     // nothing. gathered is scratch for rows that do not stand together.
     template <class Row>
@@ -71,7 +81,7 @@ class half_laplacian_blocks {
     half_laplacian_blocks(const ranking_problem& problem, const feature_rows<T>& features,
                           std::ptrdiff_t block_rows);
 
-    std::ptrdiff_t n_blocks() const { return static_cast<std::ptrdiff_t>(blocks_.size()); }
+    std::ptrdiff_t n_blocks() const { return length_of(blocks_); }
     std::ptrdiff_t width() const { return features_.width(); }
     std::ptrdiff_t n_rows(std::ptrdiff_t b) const { return blocks_[b].n_rows; }
     std::ptrdiff_t max_rows() const;

@@ -50,22 +50,23 @@ PAIRGRAM_CLONES void add_tile(std::ptrdiff_t n_rows, std::ptrdiff_t k, double fa
 
 constexpr int wide_lanes = wide_bytes / sizeof(double), wide_rows = 8;
 constexpr int narrow_lanes = narrow_bytes / sizeof(double), narrow_rows = 4;
-const tile_product wide_tiles[] = {add_tile<wide_lanes, wide_rows, 1>,
-                                   add_tile<wide_lanes, wide_rows, 2>,
-                                   add_tile<wide_lanes, wide_rows, 3>};
-const tile_product narrow_tiles[] = {add_tile<narrow_lanes, narrow_rows, 1>,
-                                     add_tile<narrow_lanes, narrow_rows, 2>,
-                                     add_tile<narrow_lanes, narrow_rows, 3>};
+template <int Lanes, int Rows>
+const tile_product tiles_of[] = {add_tile<Lanes, Rows, 1>, add_tile<Lanes, Rows, 2>,
+                                 add_tile<Lanes, Rows, 3>};
 
 }  // namespace
+
+tile_shape cached_tile() {
+    return has_wide_registers() ? tile_shape{wide_rows, most_packs * wide_lanes}
+                                : tile_shape{narrow_rows, most_packs * narrow_lanes};
+}
 
 void add_cached_product(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, double factor,
                         const stepped_matrix& a, const double* b, std::ptrdiff_t ldb, double* c,
                         std::ptrdiff_t ldc) {
-    const bool wide = has_wide_registers();
-    const auto* const tiles = wide ? wide_tiles : narrow_tiles;
-    const std::ptrdiff_t lanes = wide ? wide_lanes : narrow_lanes,
-                         n_rows = wide ? wide_rows : narrow_rows;
+    const auto* const tiles = has_wide_registers() ? tiles_of<wide_lanes, wide_rows>
+                                                   : tiles_of<narrow_lanes, narrow_rows>;
+    const auto n_rows = cached_tile().rows, lanes = cached_tile().columns / most_packs;
     for (std::ptrdiff_t from = 0; from < k; from += summed_at_once) {
         const auto n_terms = std::min(summed_at_once, k - from);
         for (std::ptrdiff_t j = 0; j < n;) {

@@ -18,6 +18,12 @@ constexpr std::ptrdiff_t in_column_groups(std::ptrdiff_t n) {
     return (n + column_group - 1) / column_group * column_group;
 }
 
+// The rows and columns of the largest tile of C that the registers of this processor hold.
+struct tile_shape {
+    std::ptrdiff_t rows, columns;
+};
+tile_shape cached_tile();
+
 // C (m, n; stride ldc) += factor · A (m, k) · B (k, n; stride ldb), for n in whole groups of
 // columns. Nothing is packed, which is most of the time of BLAS at such sizes. The bits of a row
 // depend neither on its place nor on the rows beside it. No BLAS.

@@ -67,7 +67,7 @@ struct batch_sums {
 // Fills row i of the batch with the sums of a query.
 template <class T>
 void sum_query(const ranking_problem& problem, const feature_rows<T>& rows,
-               const node_map<T>& of_left, const cross_sizes& sizes, std::ptrdiff_t query,
+               const feature_rows<T>& lefts, const cross_sizes& sizes, std::ptrdiff_t query,
                std::ptrdiff_t i, batch_sums& batch) {
     const auto p = sizes.left, r = sizes.right, z = sizes.of_rows(), o = sizes.others();
     const auto one = problem_of_query(problem, query);
@@ -78,9 +78,7 @@ void sum_query(const ranking_problem& problem, const feature_rows<T>& rows,
     batch.pair_weight[i] = 0;
     if (problem.rows.size(query) > 0) {
         batch.pair_weight[i] = gram<T>(one, rows, 0, sums.data(), varying, 1);
-        const auto row = problem.rows.row(problem.rows.begin(query));
-        map_rows(of_left, 1, rows.inputs + row * of_left.n_inputs, of_left.n_inputs, left.data(),
-                 p);
+        lefts.map_row(problem.rows.row(problem.rows.begin(query)), left.data());
     }
     std::copy(left.begin(), left.end(), batch.left.begin() + i * p);
     double* out = batch.left_pairs.data() + i * n_pairs(p);
@@ -151,12 +149,11 @@ bool is_cross_of_queries(const ranking_problem& problem, const feature_rows<T>& 
                          int n_threads) {
     const auto* const cross = features.map ? cross_of(*features.map) : nullptr;
     if (!cross) return false;
-    const part_of_cross<T> columns(*features.map, cross_part::left_columns);
+    const part_of_cross<T> part(*features.map, cross_part::left);
     constexpr std::ptrdiff_t together = 64, most_rows = 256;
     const auto& rows = problem.rows;
-    const auto width = columns.map().n_outputs;
-    auto left = features;
-    left.map = &columns.map();
+    const auto left = features.mapped_by(part.map());
+    const auto width = left.n_features;
     std::atomic<bool> constant{true};
     parallel_parts(rows.n_queries, together, n_threads, [&](auto begin, std::ptrdiff_t size) {
         buffer<T> first(width), made(most_rows * width), gathered;
@@ -191,10 +188,7 @@ double cross_gram(const ranking_problem& problem, const feature_rows<T>& feature
     const part_of_cross<T> left(*features.map, cross_part::left),
         right(*features.map, cross_part::right);
     const cross_sizes sizes{cross.n_kept(), cross.n_left(), cross.n_right(), features.n_targets};
-    feature_rows<T> rows = features;
-    rows.map = &right.map();
-    rows.n_features = right.map().n_outputs;
-
+    const auto rows = features.mapped_by(right.map()), lefts = features.mapped_by(left.map());
     const auto p2 = n_pairs(sizes.left), r2 = n_pairs(sizes.right), o = sizes.others();
     const auto n = std::min(problem.rows.n_queries,
                             std::clamp(batch_values / (p2 + r2 + (sizes.right + o) * o + 1),
@@ -205,7 +199,7 @@ double cross_gram(const ranking_problem& problem, const feature_rows<T>& feature
     for (std::ptrdiff_t first = 0; first < problem.rows.n_queries; first += n) {
         const auto size = std::min(n, problem.rows.n_queries - first);
         parallel_for(size, n_threads, [&](std::ptrdiff_t i) {
-            sum_query(problem, rows, left.map(), sizes, first + i, i, batch);
+            sum_query(problem, rows, lefts, sizes, first + i, i, batch);
         });
         add_product(p2, r2, size, batch.left_pairs.data(), batch.right_pairs.data(), squares.data(),
                     n_threads);
@@ -221,9 +215,7 @@ double cross_gram(const ranking_problem& problem, const feature_rows<T>& feature
     return pair_weight;
 }
 
-template decltype(is_cross_of_queries<double>) is_cross_of_queries<double>;
-template decltype(is_cross_of_queries<float>) is_cross_of_queries<float>;
-template decltype(cross_gram<double>) cross_gram<double>;
-template decltype(cross_gram<float>) cross_gram<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(is_cross_of_queries);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_gram);
 
 }  // namespace pairgram

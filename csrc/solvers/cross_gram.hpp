@@ -24,8 +24,8 @@ ranking_problem problem_of_query(const ranking_problem& problem, std::ptrdiff_t 
 //
 // Products are never made. n z² + q (p r)² / 2 flops for q queries, with p products of r columns
 // and z = r + kept columns + targets; memory besides the input: a quarter of gram, and the S_q of
-// up to 256 queries. The result has the same bits for any n_threads. BLAS must be held to one
-// thread. Source: Pahikkala et al. 2013, §4, for a complete list; here every list has its own L_q.
+// up to 256 queries. Source: Pahikkala et al. 2013, §4, for a complete list; here every list has
+// its own L_q.
 template <class T>
 double cross_gram(const ranking_problem& problem, const feature_rows<T>& features, double* gram,
                   std::int64_t* varying, int n_threads);

@@ -22,14 +22,13 @@ constexpr std::ptrdiff_t most_rows = 4096;       // of a query, that are transfo
 template <class T>
 struct cross_problem {
     const ranking_problem& problem;
-    const feature_rows<T>& features;
     const double* basis;  // (n_features, rank)
     std::ptrdiff_t rank;
-    const node_map<T>& left;  // ũ of a row
-    feature_rows<T> rows;     // [kept, v] and the target of a row
-    std::ptrdiff_t kept, n_left, n_right;
+    feature_rows<T> left;  // ũ of a row
+    feature_rows<T> rows;  // [kept, v] and the target of a row
+    const cross_columns& cross;
 
-    std::ptrdiff_t n_columns() const { return kept + n_right; }
+    std::ptrdiff_t n_columns() const { return cross.n_kept() + cross.n_right(); }
 
     // out (n_columns, rank) of every query of a range = P_q.
     void project(std::ptrdiff_t first, std::ptrdiff_t last, buffer<double>& out) const;
@@ -47,14 +46,13 @@ template <class T>
 void cross_problem<T>::project(std::ptrdiff_t first, std::ptrdiff_t last,
                                buffer<double>& out) const {
     const auto n = last - first, values = n_columns() * rank;
+    const auto kept = cross.n_kept(), n_left = cross.n_left(), n_right = cross.n_right();
     out.resize(n * values);
     buffer<double> lefts(n * n_left, 0.0);
     buffer<T> of_row(n_left);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
         if (problem.rows.size(first + i) == 0) continue;
-        const auto row = problem.rows.row(problem.rows.begin(first + i));
-        map_rows(left, 1, features.inputs + row * left.n_inputs, left.n_inputs, of_row.data(),
-                 n_left);
+        left.map_row(problem.rows.row(problem.rows.begin(first + i)), of_row.data());
         std::copy(of_row.begin(), of_row.end(), lefts.begin() + i * n_left);
         std::copy_n(basis, kept * rank, out.begin() + i * values);
     }
@@ -106,7 +104,7 @@ void cross_problem<T>::rows_of_products(std::ptrdiff_t query, buffer<double>& ou
         add(blocks.n_rows(b), wide);
     }
     const auto joining = blocks.joining_rows();
-    add(static_cast<std::ptrdiff_t>(joining.size()) / width, joining);
+    add(length_of(joining) / width, joining);
     factorize(width, out.data());
     out.resize(n_columns() * width);  // the last row has products with nothing but itself
 }
@@ -141,7 +139,7 @@ struct fold_batch {
 
 buffer<fold_batch> batches_of(const buffer<std::int64_t>& folds) {
     buffer<fold_batch> batches;
-    for (std::ptrdiff_t f = 0; f + 1 < static_cast<std::ptrdiff_t>(folds.size()); ++f) {
+    for (std::ptrdiff_t f = 0; f + 1 < length_of(folds); ++f) {
         const auto begin = static_cast<std::ptrdiff_t>(folds[f]),
                    end = static_cast<std::ptrdiff_t>(folds[f + 1]);
         if (batches.empty() || end - batches.back().first > queries_together)
@@ -161,16 +159,12 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
     const auto& cross = *cross_of(*features.map);
     const part_of_cross<T> left(*features.map, cross_part::left),
         right(*features.map, cross_part::right);
-    feature_rows<T> rows = features;
-    rows.map = &right.map();
-    rows.n_features = right.map().n_outputs;
-    const cross_problem<T> products{problem,        features,       basis,
-                                    path.rank,      left.map(),     rows,
-                                    cross.n_kept(), cross.n_left(), cross.n_right()};
+    const auto lefts = features.mapped_by(left.map()), rows = features.mapped_by(right.map());
+    const cross_problem<T> products{problem, basis, path.rank, lefts, rows, cross};
     const path_models models(path);
     const auto rank = path.rank, width = products.n_columns(), stride = models.stride;
     const auto batches = batches_of(folds);
-    parallel_for(static_cast<std::ptrdiff_t>(batches.size()), n_threads, [&](std::ptrdiff_t task) {
+    parallel_for(length_of(batches), n_threads, [&](std::ptrdiff_t task) {
         const auto& batch = batches[task];
         unit_models weights;
         buffer<double> lost, projected, of_query, of_columns(width * stride);
@@ -195,7 +189,7 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
             std::ptrdiff_t n = 0;
             each(begin, end, [&](std::ptrdiff_t q, const double* p) {
                 products.rows_of_products(q, of_query);
-                const auto m = static_cast<std::ptrdiff_t>(of_query.size()) / (width + 1);
+                const auto m = length_of(of_query) / (width + 1);
                 lost.resize((n + m) * (rank + 1));
                 double* const e = lost.data() + n * (rank + 1);
                 blas::gemm(trans::no, trans::no, m, rank, width, 1.0, of_query.data(), width + 1, p,
@@ -219,7 +213,6 @@ void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& featu
     });
 }
 
-template decltype(cross_hold_out<double>) cross_hold_out<double>;
-template decltype(cross_hold_out<float>) cross_hold_out<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_hold_out);
 
 }  // namespace pairgram

@@ -19,8 +19,7 @@ namespace pairgram {
 // everything is done in r dimensions. Rows score by [kept, v] P_q w.
 //
 // q (2 p r·rank + 2 r²·rank + 4 r·rank·n_alphas·iterations) flops for q queries, p products and r
-// columns of [kept, v]; memory O(r·rank) per thread for each of up to 16 queries. Same bits for any
-// n_threads. BLAS must be held to one thread.
+// columns of [kept, v]; memory O(r·rank) per thread for each of up to 16 queries.
 template <class T>
 void cross_hold_out(const ranking_problem& problem, const feature_rows<T>& features,
                     const buffer<std::int64_t>& folds, const double* basis, const ridge_path& path,

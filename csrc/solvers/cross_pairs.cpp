@@ -28,7 +28,7 @@ constexpr std::ptrdiff_t few_values = 1 << 19;  // products of fewer are left to
 // One thread for few products, which take less time than the start of threads.
 template <class T>
 int threads_for(const cross_rows<T>& rows, std::ptrdiff_t n_vectors, int n_threads) {
-    const auto n_runs = static_cast<std::ptrdiff_t>(rows.runs.size());
+    const auto n_runs = length_of(rows.runs);
     const auto values = rows.n_rows() * rows.width() + n_runs * rows.n_left * rows.n_right;
     return n_vectors * values < few_values ? 1 : n_threads;
 }
@@ -61,9 +61,9 @@ void add_product(const tile& at, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdif
 template <class T>
 buffer<std::uint8_t> begins_of_runs(const query_rows& rows, const T* inputs, const node_map<T>& map,
                                     int n_threads) {
-    const part_of_cross<T> columns(map, cross_part::left_columns);
-    const auto n = rows.n_rows(), width = columns.map().n_outputs;
-    const feature_rows<T> left{width, inputs, 0, nullptr, &columns.map()};
+    const part_of_cross<T> part(map, cross_part::left);
+    const auto n = rows.n_rows(), width = part.map().n_outputs;
+    const feature_rows<T> left{width, inputs, 0, nullptr, &part.map()};
     buffer<std::uint8_t> begins(n, std::uint8_t{0});
     parallel_parts(n, block_rows, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
         const auto first = std::max<std::ptrdiff_t>(begin - 1, 0), end = begin + size;
@@ -87,7 +87,7 @@ void cut_runs(const query_rows& rows, const buffer<std::uint8_t>& begins, cross_
         chunk_values / std::max<std::ptrdiff_t>(1, out.width() + out.n_left), tile_rows, most_runs);
     out.is_constant.assign(rows.n_queries, std::uint8_t{1});
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
-        const auto first = static_cast<std::ptrdiff_t>(out.runs.size());
+        const auto first = length_of(out.runs);
         for (auto i = rows.begin(q); i < rows.begin(q + 1); ++i) {
             const bool other = i > rows.begin(q) && begins[i];
             if (other) out.is_constant[q] = 0;
@@ -95,7 +95,7 @@ void cut_runs(const query_rows& rows, const buffer<std::uint8_t>& begins, cross_
                 out.runs.push_back({i, i, q});
             out.runs.back().end = i + 1;
         }
-        const auto end = static_cast<std::ptrdiff_t>(out.runs.size());
+        const auto end = length_of(out.runs);
         if (end == first) continue;
         if (rows.size(q) > long_rows || end - first > most) {
             out.long_queries.push_back(q);
@@ -122,7 +122,7 @@ void by_runs(const cross_rows<T>& rows, const chunk_of_runs& chunk, int n_thread
             bounds.push_back(i);
     }
     bounds.push_back(chunk.end);
-    parallel_for(static_cast<std::ptrdiff_t>(bounds.size()) - 1, n_threads,
+    parallel_for(length_of(bounds) - 1, n_threads,
                  [&](std::ptrdiff_t i) { task(bounds[i], bounds[i + 1]); });
 }
 
@@ -284,8 +284,8 @@ cross_rows<T> lay_out(const query_rows& rows, bool makes_differences, const T* i
         });
     };
     fill(
-        left.map(), static_cast<std::ptrdiff_t>(out.runs.size()),
-        [&](std::ptrdiff_t run) { return out.runs[run].begin; }, out.left);
+        left.map(), length_of(out.runs), [&](std::ptrdiff_t run) { return out.runs[run].begin; },
+        out.left);
     fill(right.map(), rows.n_rows(), [](std::ptrdiff_t i) { return i; }, out.right);
     if (!makes_differences || !std::is_same_v<T, double>) return out;
     parallel_for(rows.n_queries, n_threads, [&](std::ptrdiff_t q) {
@@ -323,7 +323,7 @@ void cross_pair_product(const cross_rows<T>& rows, const buffer<laplacian>& lapl
         });
         if (chunk.whole) of.add(chunk, out);
     }
-    const auto n_long = static_cast<std::ptrdiff_t>(rows.long_queries.size());
+    const auto n_long = length_of(rows.long_queries);
     parallel_for(n_long * n_vectors, n_threads, [&](std::ptrdiff_t task) {
         apply(rows.long_queries[task / n_vectors], task % n_vectors);
     });
@@ -390,13 +390,9 @@ void cross_pair_squares(const cross_rows<T>& rows, const laplacian& pairs, doubl
     }
 }
 
-template decltype(lay_out<double>) lay_out<double>;
-template decltype(lay_out<float>) lay_out<float>;
-template decltype(cross_pair_product<double>) cross_pair_product<double>;
-template decltype(cross_pair_product<float>) cross_pair_product<float>;
-template decltype(cross_transposed<double>) cross_transposed<double>;
-template decltype(cross_transposed<float>) cross_transposed<float>;
-template decltype(cross_pair_squares<double>) cross_pair_squares<double>;
-template decltype(cross_pair_squares<float>) cross_pair_squares<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(lay_out);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_pair_product);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_transposed);
+PAIRGRAM_FOR_BOTH_WIDTHS(cross_pair_squares);
 
 }  // namespace pairgram

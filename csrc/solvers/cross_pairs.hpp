@@ -4,12 +4,11 @@
 //   W ↦ Σ_i ũ_i (Xᵀ L X)_i,   scores of the rows of run i by t_i = Wᵀ ũ_i,
 //
 // where a run is neighbouring rows of a query of which the left side is the same: all of its rows,
-// if a query is a person. For n rows, m runs, p products of r columns and k kept ones:
-// 4·n·(k + r) + 4·m·p·r flops per vector, bound by reading the right sides, which are kept in the
-// type of the rows and summed in double. In double, those of a query of one left side are taken
-// from its first row, so that large common values cost no digits. The same bits for any n_threads:
-// what is added up is added in an order that the shape alone decides. BLAS must be held to one
-// thread.
+// if a query is a person. For n rows, m runs, p products of r columns and k kept ones: 4·n·(k + r)
+// + 4·m·p·r flops per vector, bound by reading the right sides, which are kept in the type of the
+// rows and summed in double. In double, those of a query of one left side are taken from its first
+// row, so that large common values cost no digits. The same bits for any n_threads: what is added
+// up is added in an order that the shape alone decides.
 #pragma once
 
 #include <cstddef>

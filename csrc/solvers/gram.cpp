@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 
 #include "linear_algebra/blas.hpp"
 #include "solvers/cross_gram.hpp"
@@ -39,26 +40,24 @@ void add(std::ptrdiff_t rows, std::ptrdiff_t columns, bool upper, const float* f
 }
 
 // C (ma, mb) += Aᵀ B for row-major columns A (k, ma), B (k, mb) of one panel; A = B: upper half.
-void accumulate(std::ptrdiff_t ma, std::ptrdiff_t mb, std::ptrdiff_t k, const double* a,
-                const double* b, std::ptrdiff_t ld, double* c, std::ptrdiff_t ldc,
-                buffer<double>&) {
-    if (a == b)
-        blas::syrk(ma, k, 1.0, a, ld, 1.0, c, ldc);
-    else
-        blas::gemm(blas::trans::yes, blas::trans::no, ma, mb, k, 1.0, a, ld, b, ld, 1.0, c, ldc);
-}
-
-// The same for float: the product in float, the sum over blocks in double.
-void accumulate(std::ptrdiff_t ma, std::ptrdiff_t mb, std::ptrdiff_t k, const float* a,
-                const float* b, std::ptrdiff_t ld, double* c, std::ptrdiff_t ldc,
-                buffer<float>& product) {
-    product.resize(ma * mb);
-    if (a == b)
-        blas::syrk(ma, k, 1.0F, a, ld, 0.0F, product.data(), mb);
-    else
-        blas::gemm(blas::trans::yes, blas::trans::no, ma, mb, k, 1.0F, a, ld, b, ld, 0.0F,
-                   product.data(), mb);
-    add(ma, mb, a == b, product.data(), c, ldc);
+// The product of floats is made apart, so that the sum over blocks is in double.
+template <class T>
+void accumulate(std::ptrdiff_t ma, std::ptrdiff_t mb, std::ptrdiff_t k, const T* a, const T* b,
+                std::ptrdiff_t ld, double* c, std::ptrdiff_t ldc, buffer<T>& product) {
+    const auto multiply = [&](T beta, T* out, std::ptrdiff_t ld_out) {
+        if (a == b)
+            blas::syrk(ma, k, T{1}, a, ld, beta, out, ld_out);
+        else
+            blas::gemm(blas::trans::yes, blas::trans::no, ma, mb, k, T{1}, a, ld, b, ld, beta, out,
+                       ld_out);
+    };
+    if constexpr (std::is_same_v<T, double>) {
+        multiply(1.0, c, ldc);
+    } else {
+        product.resize(ma * mb);
+        multiply(0.0F, product.data(), mb);
+        add(ma, mb, a == b, product.data(), c, ldc);
+    }
 }
 
 // Rows of a (width, width) matrix that one thread handles at a time.
@@ -135,7 +134,7 @@ template <class T>
 void add_in_tiles(std::ptrdiff_t width, std::ptrdiff_t n, const T* rows, std::ptrdiff_t stride,
                   double* gram, int n_threads) {
     const auto tiles = upper_tiles(width);
-    parallel_for(static_cast<std::ptrdiff_t>(tiles.size()), n_threads, [&](std::ptrdiff_t t) {
+    parallel_for(length_of(tiles), n_threads, [&](std::ptrdiff_t t) {
         const auto& tile = tiles[t];
         buffer<T> product;
         accumulate(tile.n_rows, tile.n_columns, n, rows + tile.row, rows + tile.column, stride,
@@ -183,14 +182,12 @@ double gram(const ranking_problem& problem, const feature_rows<T>& features,
     else
         gram_in_tiles(blocks, gram, n_threads);
     const auto joining = blocks.joining_rows();
-    add_in_tiles(width, static_cast<std::ptrdiff_t>(joining.size()) / width, joining.data(), width,
-                 gram, n_threads);
+    add_in_tiles(width, length_of(joining) / width, joining.data(), width, gram, n_threads);
     copy_upper_to_lower(width, gram, n_threads);
     blocks.finish_counts();
     return blocks.pair_weight();
 }
 
-template decltype(gram<double>) gram<double>;
-template decltype(gram<float>) gram<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(gram);
 
 }  // namespace pairgram

@@ -49,12 +49,9 @@ PAIRGRAM_CLONES void substitute_back(std::ptrdiff_t n, std::ptrdiff_t n_targets,
 }
 
 // Solves systems of group after group in the same memory.
-template <class T>
 class group_solver {
   public:
-    group_solver(const ranking_problem& problem, const query_groups& groups,
-                 const given_rows<T>& rows, const node_map<double>* map, double alpha)
-        : rows_(problem, groups, rows, map), alpha_(alpha) {}
+    group_solver(const query_groups& groups, double alpha) : rows_(groups), alpha_(alpha) {}
 
     group_state solve(std::ptrdiff_t g, std::ptrdiff_t n_targets, const double* targets,
                       double* out) {
@@ -70,7 +67,7 @@ class group_solver {
                                                                        : group_state::unsolved;
     }
 
-    const group_rows<T>& rows() const { return rows_; }
+    const group_rows& rows() const { return rows_; }
 
   private:
     // The smaller system, with targets that are loaded, factorised; false where other code is
@@ -134,7 +131,7 @@ class group_solver {
         rows_.multiply_targets(targets, n_targets, out);
     }
 
-    group_rows<T> rows_;
+    group_rows rows_;
     double alpha_;
     bool by_rows_ = false, is_own_ = false;
     std::ptrdiff_t order_ = 0, ld_ = 0;
@@ -143,22 +140,18 @@ class group_solver {
 
 }  // namespace
 
-template <class T>
-void fit_groups(const ranking_problem& problem, const query_groups& groups,
-                const given_rows<T>& rows, const node_map<double>* map, double alpha,
-                double* weights, group_state* states, const group_sums& sums, int n_threads) {
-    const auto n_features = map ? map->n_outputs : rows.n_columns;
-    const auto first_group = tasks_of(problem, groups, n_features);
+void fit_groups(const query_groups& groups, double alpha, double* weights, group_state* states,
+                const group_sums& sums, int n_threads) {
+    const auto n_features = groups.n_features();
+    const auto first_group = tasks_of(groups);
     buffer<std::ptrdiff_t> first_target(groups.n_groups + 1, 0), model(groups.n_groups + 1, 0);
     for (std::ptrdiff_t g = 0; g < groups.n_groups; ++g) {
-        const auto n =
-            problem.rows.begin(groups.queries[g + 1]) - problem.rows.begin(groups.queries[g]);
-        first_target[g + 1] = first_target[g] + n * groups.n_targets[g];
+        first_target[g + 1] = first_target[g] + groups.n_rows(g) * groups.n_targets[g];
         model[g + 1] = model[g] + groups.n_targets[g];
     }
-    const auto n_tasks = static_cast<std::ptrdiff_t>(first_group.size()) - 1;
+    const auto n_tasks = length_of(first_group) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        group_solver<T> solver(problem, groups, rows, map, alpha);
+        group_solver solver(groups, alpha);
         for (auto g = first_group[task]; g < first_group[task + 1]; ++g) {
             double* const out = weights + model[g] * n_features;
             states[g] = solver.solve(g, groups.n_targets[g], groups.targets + first_target[g], out);
@@ -170,8 +163,5 @@ void fit_groups(const ranking_problem& problem, const query_groups& groups,
         }
     });
 }
-
-template decltype(fit_groups<double>) fit_groups<double>;
-template decltype(fit_groups<float>) fit_groups<float>;
 
 }  // namespace pairgram

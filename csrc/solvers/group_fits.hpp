@@ -21,12 +21,9 @@ namespace pairgram {
 // is numerically singular: other code finds out more. Groups with several targets must have pairs
 // without labels, and rows without weights.
 //
-// n d² + d³ / 3 flops for n ≥ d, n² d + n³ / 3 otherwise; memory: one group for each thread. The
-// same bits for any n_threads. BLAS must be held to one thread. Source: Pahikkala et al. 2009, eq.
-// 8, and its dual, by the half-Laplacian.
-template <class T>
-void fit_groups(const ranking_problem& problem, const query_groups& groups,
-                const given_rows<T>& rows, const node_map<double>* map, double alpha,
-                double* weights, group_state* states, const group_sums& sums, int n_threads);
+// n d² + d³ / 3 flops for n ≥ d, n² d + n³ / 3 otherwise; memory: one group for each thread.
+// Source: Pahikkala et al. 2009, eq. 8, and its dual, by the half-Laplacian.
+void fit_groups(const query_groups& groups, double alpha, double* weights, group_state* states,
+                const group_sums& sums, int n_threads);
 
 }  // namespace pairgram

@@ -7,6 +7,7 @@
 
 #include "linear_algebra/blas.hpp"
 #include "solvers/cached_product.hpp"
+#include "support/parallel.hpp"
 #include "support/simd.hpp"
 
 namespace pairgram {
@@ -40,68 +41,57 @@ PAIRGRAM_CLONES double size_sum(std::ptrdiff_t n, std::ptrdiff_t width, const do
     return std::accumulate(sums, sums + 8, sum);
 }
 
-template <class T>
-group_rows<T>::group_rows(const ranking_problem& problem, const query_groups& groups,
-                          const given_rows<T>& rows, const node_map<double>* map)
-    : d(map ? map->n_outputs : rows.n_columns),
-      problem_(problem),
-      groups_(groups),
-      rows_(rows),
-      map_(map) {}
-
-template <class T>
-bool group_rows<T>::load(std::ptrdiff_t g, std::ptrdiff_t n_targets) {
+bool group_rows::load(std::ptrdiff_t g, std::ptrdiff_t n_targets) {
     first_query = static_cast<std::ptrdiff_t>(groups_.queries[g]);
     last_query = static_cast<std::ptrdiff_t>(groups_.queries[g + 1]);
-    first = problem_.rows.begin(first_query);
-    n = problem_.rows.begin(last_query) - first;
+    first = groups_.begin(g);
+    n = groups_.n_rows(g);
     if (n == 0 || n * d > most_values || std::min(n, d) > largest_order) return false;
     n_loaded = n_targets <= most_targets && n * (n_targets - 1) < target_values ? n_targets : 0;
     width = in_column_groups(d + n_loaded);
     z.resize(n * width);
     for (std::ptrdiff_t i = 0; i < n; ++i) std::fill_n(z.data() + i * width + d, width - d, 0.0);
-    const bool apart = rows_.blocks.size() > 1;
-    const T* const block = rows_.blocks[apart ? g : 0];
-    const auto start = apart ? first : 0;
-    if (!map_) {
-        load_block(block, start, z.data(), width);
+    if (!groups_.map) {
+        load_block(g, z.data(), width);
         return true;
     }
-    inputs_.resize(n * rows_.n_columns);
-    load_block(block, start, inputs_.data(), rows_.n_columns);
-    if (!std::isfinite(size_sum(1, n * rows_.n_columns, inputs_.data(), 0))) return false;
-    map_rows(*map_, n, inputs_.data(), rows_.n_columns, z.data(), width);
+    const auto n_columns = groups_.n_columns;
+    inputs_.resize(n * n_columns);
+    load_block(g, inputs_.data(), n_columns);
+    if (!std::isfinite(size_sum(1, n * n_columns, inputs_.data(), 0))) return false;
+    map_rows(*groups_.map, n, inputs_.data(), n_columns, z.data(), width);
     return true;
 }
 
-template <class T>
-void group_rows<T>::load_block(const T* block, std::ptrdiff_t start, double* to,
-                               std::ptrdiff_t ld) const {
-    const auto n_columns = rows_.n_columns;
-    const auto at = [&](std::ptrdiff_t i) { return block + (row(i) - start) * n_columns; };
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        if (problem_.rows.order && i + rows_ahead < n)
-            for (std::ptrdiff_t j = 0; j < n_columns; j += 64 / std::ptrdiff_t{sizeof(T)})
-                prefetch(at(i + rows_ahead) + j);
-        const T* const from = at(i);
-        for (std::ptrdiff_t j = 0; j < n_columns; ++j) to[i * ld + j] = from[j];
-    }
+void group_rows::load_block(std::ptrdiff_t g, double* to, std::ptrdiff_t ld) const {
+    const auto n_columns = groups_.n_columns;
+    const auto load = [&](const auto& blocks) {
+        const bool apart = blocks.size() > 1;
+        const auto* const block = blocks[apart ? g : 0];
+        const auto start = apart ? first : 0;
+        const auto at = [&](std::ptrdiff_t i) { return block + (row(i) - start) * n_columns; };
+        for (std::ptrdiff_t i = 0; i < n; ++i) {
+            if (problem().rows.order && i + rows_ahead < n)
+                for (std::ptrdiff_t j = 0; j < n_columns; j += 64 / std::ptrdiff_t{sizeof *block})
+                    prefetch(at(i + rows_ahead) + j);
+            std::copy_n(at(i), n_columns, to + i * ld);
+        }
+    };
+    std::visit(load, groups_.blocks);
 }
 
-template <class T>
-void group_rows<T>::load_targets(const double* targets) {
+void group_rows::load_targets(const double* targets) {
     for (std::ptrdiff_t i = 0; i < n; ++i)
         std::copy_n(targets + (row(i) - first) * n_loaded, n_loaded, z.data() + i * width + d);
 }
 
-template <class T>
-void group_rows<T>::multiply_targets(const double* targets, std::ptrdiff_t n_targets,
-                                     double* out) const {
-    const bool of_pairs = problem_.rule.kind != pair_kind::none;
+void group_rows::multiply_targets(const double* targets, std::ptrdiff_t n_targets,
+                                  double* out) const {
+    const bool of_pairs = problem().rule.kind != pair_kind::none;
     buffer<double> tile(tile_rows * tile_targets);
     buffer<std::ptrdiff_t> pivot(n);
     for (auto q = first_query; q < last_query; ++q)
-        std::fill_n(pivot.begin() + begin(q), problem_.rows.size(q), row(begin(q)) - first);
+        std::fill_n(pivot.begin() + begin(q), problem().rows.size(q), row(begin(q)) - first);
     std::fill_n(out, n_targets * d, 0.0);
     for (std::ptrdiff_t t = 0; t < n_targets; t += tile_targets)
         for (std::ptrdiff_t i = 0; i < n; i += tile_rows) {
@@ -119,14 +109,13 @@ void group_rows<T>::multiply_targets(const double* targets, std::ptrdiff_t n_tar
         }
 }
 
-template <class T>
-bool group_rows<T>::transform() {
+bool group_rows::transform() {
     pair_weight = 0;
     lists.clear();
     for (auto q = first_query; q < last_query; ++q) {
-        if (problem_.rows.size(q) == 0) continue;
-        plan_query(problem_, q, nullptr, plan_);
-        apply_root(plan_, problem_.rule.kind, width, z.data() + begin(q) * width, width, sums_);
+        if (problem().rows.size(q) == 0) continue;
+        plan_query(problem(), q, nullptr, plan_);
+        apply_root(plan_, problem().rule.kind, width, z.data() + begin(q) * width, width, sums_);
         const bool counts = has_pairs(q);
         if (counts) lists.push_back(q);
         pair_weight += counts && !(plan_.pair_weight > 0) ? vanished : plan_.pair_weight;
@@ -136,10 +125,9 @@ bool group_rows<T>::transform() {
 
 // Whether the planned query has two rows that count, of two labels where these matter; or one,
 // where rows count one by one.
-template <class T>
-bool group_rows<T>::has_pairs(std::ptrdiff_t query) const {
-    if (!(problem_.rows.query_weight(query) > 0)) return false;
-    const auto kind = problem_.rule.kind;
+bool group_rows::has_pairs(std::ptrdiff_t query) const {
+    if (!(problem().rows.query_weight(query) > 0)) return false;
+    const auto kind = problem().rule.kind;
     const auto& weights =
         kind == pair_kind::none || kind == pair_kind::kept ? plan_.weight : plan_.level_weight;
     const auto counted =
@@ -147,16 +135,14 @@ bool group_rows<T>::has_pairs(std::ptrdiff_t query) const {
     return counted >= (kind == pair_kind::none ? 1 : 2);
 }
 
-template <class T>
-bool group_rows<T>::is_usable() const {
+bool group_rows::is_usable() const {
     if (!(pair_weight >= smallest_weight && pair_weight <= largest_weight)) return false;
     const double size = size_sum(n, d, z.data(), width),
                  of_targets = size_sum(n, width - d, z.data() + d, width);
     return size + of_targets < largest_size && !(size > 0 && size < smallest_size);
 }
 
-template <class T>
-bool group_rows<T>::loses_narrow() const {
+bool group_rows::loses_narrow() const {
     if (d > most_narrow) return false;
     buffer<double> squares(d, 0.0);
     for (std::ptrdiff_t i = 0; i < n; ++i)
@@ -169,8 +155,7 @@ bool group_rows<T>::loses_narrow() const {
     return epsilon * widest > lost * narrowest;
 }
 
-template <class T>
-bool group_rows<T>::add_gram(double* system, std::ptrdiff_t ld) const {
+bool group_rows::add_gram(double* system, std::ptrdiff_t ld) const {
     if (d > largest_own) {
         blas::syrk(d, n, 1.0, z.data(), width, 0.0, system, ld);
         return false;
@@ -181,8 +166,7 @@ bool group_rows<T>::add_gram(double* system, std::ptrdiff_t ld) const {
     return true;
 }
 
-template <class T>
-void group_rows<T>::tell(std::ptrdiff_t g, const double* w, const group_sums& out) const {
+void group_rows::tell(std::ptrdiff_t g, const double* w, const group_sums& out) const {
     double *const squares = out.squares + g * d, *const products = out.products + g * d;
     std::fill_n(squares, d, 0.0);
     std::fill_n(products, d, 0.0);
@@ -197,22 +181,10 @@ void group_rows<T>::tell(std::ptrdiff_t g, const double* w, const group_sums& ou
     out.pair_weights[g] = pair_weight;
 }
 
-buffer<std::ptrdiff_t> tasks_of(const ranking_problem& problem, const query_groups& groups,
-                                std::ptrdiff_t n_features) {
-    buffer<std::ptrdiff_t> first_group{0};
-    std::ptrdiff_t values = 0;
-    for (std::ptrdiff_t g = 0; g < groups.n_groups; ++g) {
-        values +=
-            (problem.rows.begin(groups.queries[g + 1]) - problem.rows.begin(groups.queries[g])) *
-            (n_features + groups.n_targets[g]);
-        if (values < values_at_once && g + 1 < groups.n_groups) continue;
-        first_group.push_back(g + 1);
-        values = 0;
-    }
-    return first_group;
+buffer<std::ptrdiff_t> tasks_of(const query_groups& groups) {
+    return runs_of(groups.n_groups, values_at_once, [&](std::ptrdiff_t g) {
+        return groups.n_rows(g) * (groups.n_features() + groups.n_targets[g]);
+    });
 }
-
-template class group_rows<double>;
-template class group_rows<float>;
 
 }  // namespace pairgram

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 
 #include "data/laplacian_root.hpp"
 #include "data/ranking_problem.hpp"
@@ -12,19 +13,21 @@
 
 namespace pairgram {
 
-// Dense rows in one block, or in a block for each group.
-template <class T>
-struct given_rows {
-    std::ptrdiff_t n_columns;
-    buffer<const T*> blocks;
-};
-
 // Groups of queries of a problem, whose rows stand one group after the other in its order.
 struct query_groups {
-    std::ptrdiff_t n_groups;
-    const std::int64_t* queries;    // (n_groups + 1,) the first query of each
-    const std::int64_t* n_targets;  // (n_groups,)
-    const double* targets;          // (rows, n_targets) of group after group, by row
+    const ranking_problem& problem;
+    std::ptrdiff_t n_groups = 0;
+    const std::int64_t* queries = nullptr;    // (n_groups + 1,) the first query of each
+    const std::int64_t* n_targets = nullptr;  // (n_groups,)
+    const double* targets = nullptr;          // (rows, n_targets) of group after group, by row
+    std::ptrdiff_t n_columns = 0;  // of dense rows, in one block, or in a block for each group
+    std::variant<buffer<const double*>, buffer<const float*>> blocks = {};
+    const node_map<double>* map = nullptr;  // of the rows, or null
+
+    std::ptrdiff_t n_features() const { return map ? map->n_outputs : n_columns; }
+    // The position of the first row of a group, and how many it has.
+    std::ptrdiff_t begin(std::ptrdiff_t g) const { return problem.rows.begin(queries[g]); }
+    std::ptrdiff_t n_rows(std::ptrdiff_t g) const { return begin(g + 1) - begin(g); }
 };
 
 // What is also told, if asked for, of each group's first target: the diagonal of G and G w,
@@ -37,11 +40,9 @@ enum class group_state : std::int8_t { solved, no_pairs, unsolved };
 
 // The rows of one group after the other, in the same memory. Groups with more than 2^19 values, or
 // more than 256 rows and more than 256 features, are left to other code.
-template <class T>
 class group_rows {
   public:
-    group_rows(const ranking_problem& problem, const query_groups& groups,
-               const given_rows<T>& rows, const node_map<double>* map);
+    explicit group_rows(const query_groups& groups) : d(groups.n_features()), groups_(groups) {}
 
     std::ptrdiff_t d, n = 0, width = 0;  // features, rows, and columns of z in whole groups
     std::ptrdiff_t n_loaded = 0;         // targets beside the features: all of them, or none
@@ -79,18 +80,15 @@ class group_rows {
     // The sums of the transformed group of this number, of weights w.
     void tell(std::ptrdiff_t g, const double* w, const group_sums& out) const;
 
-    std::ptrdiff_t row(std::ptrdiff_t i) const { return problem_.rows.row(first + i); }
-    std::ptrdiff_t begin(std::ptrdiff_t query) const { return problem_.rows.begin(query) - first; }
-    const ranking_problem& problem() const { return problem_; }
+    std::ptrdiff_t row(std::ptrdiff_t i) const { return problem().rows.row(first + i); }
+    std::ptrdiff_t begin(std::ptrdiff_t query) const { return problem().rows.begin(query) - first; }
+    const ranking_problem& problem() const { return groups_.problem; }
 
   private:
-    void load_block(const T* block, std::ptrdiff_t start, double* to, std::ptrdiff_t ld) const;
+    void load_block(std::ptrdiff_t g, double* to, std::ptrdiff_t ld) const;
     bool has_pairs(std::ptrdiff_t query) const;
 
-    const ranking_problem& problem_;
     const query_groups& groups_;
-    const given_rows<T>& rows_;
-    const node_map<double>* map_;
     query_plan plan_;
     level_sums sums_;
     buffer<double> inputs_;
@@ -105,7 +103,6 @@ constexpr std::ptrdiff_t largest_own = 48;
 
 // Where tasks begin among groups of so many values: neighbouring groups of one task stay in the
 // cache. The end of the last follows.
-buffer<std::ptrdiff_t> tasks_of(const ranking_problem& problem, const query_groups& groups,
-                                std::ptrdiff_t n_features);
+buffer<std::ptrdiff_t> tasks_of(const query_groups& groups);
 
 }  // namespace pairgram

@@ -19,15 +19,15 @@ namespace {
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr double nothing_left = 1e-14;  // of the weight of all rows
 
-// Searches group after group in the same memory.
-template <class T>
+// Searches a group.
 class group_searcher {
   public:
-    group_searcher(const ranking_problem& problem, const query_groups& groups,
-                   const given_rows<T>& rows, const node_map<double>* map, const search_grid& grid)
-        : rows_(problem, groups, rows, map), targets_(groups.targets), grid_(grid) {}
+    group_searcher(const query_groups& groups, const search_grid& grid)
+        : rows_(groups), targets_(groups.targets), grid_(grid) {}
 
-    group_state search(std::ptrdiff_t g, std::ptrdiff_t n_positions, const found_paths& out) {
+    // Where the rows of all groups that are searched, n_positions, begin at `start`.
+    group_state search(std::ptrdiff_t g, std::ptrdiff_t start, std::ptrdiff_t n_positions,
+                       const found_paths& out) {
         const auto d = rows_.d, m = grid_.n_alphas;
         if (!rows_.load(g, 1)) return group_state::unsolved;
         rows_.load_targets(targets_ + rows_.first);
@@ -40,8 +40,8 @@ class group_searcher {
             return group_state::unsolved;
         const auto at = g - out.first;
         set_alphas();
-        const ridge_path path{rank_, values_.data(), projection_.data(),
-                              static_cast<std::ptrdiff_t>(alphas_.size()), alphas_.data()};
+        const ridge_path path{rank_, values_.data(), projection_.data(), length_of(alphas_),
+                              alphas_.data()};
         const auto n_added = path.n_alphas - m;
         scores_.assign(path.n_alphas * n, 0.0);
         if (!hold_out_units(path)) return group_state::unsolved;
@@ -49,10 +49,9 @@ class group_searcher {
         if (grid_.units && !std::isfinite(size_sum(1, path.n_alphas * n, scores_.data(), 0)))
             return group_state::unsolved;
         join(path);
-        const auto first = rows_.first - rows_.problem().rows.begin(first_query_);
         for (std::ptrdiff_t j = 0; j < m; ++j)
             std::copy_n(scores_.data() + (j + n_added) * n, n,
-                        out.scores + j * n_positions + first);
+                        out.scores + j * n_positions + rows_.first - start);
         std::copy_n(alphas_.data() + n_added, m, out.alphas + at * m);
         write_models(path, n_added, out.models + at * m * d);
         if (out.grams) {
@@ -61,8 +60,6 @@ class group_searcher {
         }
         return group_state::solved;
     }
-
-    void begin_at(std::ptrdiff_t first_query) { first_query_ = first_query; }
 
   private:
     // V and Λ of the smaller matrix, 0 in place of the projection of directions that are null but
@@ -157,7 +154,7 @@ class group_searcher {
             std::stable_sort(members_.begin(), members_.end(),
                              [&](auto a, auto b) { return unit_of(a) < unit_of(b); });
         bounds_.assign(1, 0);
-        const auto n = static_cast<std::ptrdiff_t>(members_.size());
+        const auto n = length_of(members_);
         for (std::ptrdiff_t i = 1; i <= n; ++i)
             if (i == n || !given || unit_of(members_[i]) != unit_of(members_[i - 1]))
                 bounds_.push_back(i);
@@ -210,7 +207,7 @@ class group_searcher {
                     lost_.insert(lost_.end(), row, row + rank_);
                     lost_.push_back(rows_.z[i * rows_.width + d]);
                 }
-            const auto n_lost = static_cast<std::ptrdiff_t>(lost_.size()) / (rank_ + 1);
+            const auto n_lost = length_of(lost_) / (rank_ + 1);
             const double* const without = units_.without_rows(path, models, n_lost, lost_.data());
             held = std::max(held, units_.held_eigenvalue());
             for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
@@ -258,7 +255,7 @@ class group_searcher {
         if (!pointwise && (problem.rule.kind != pair_kind::kept || grid_.started)) return false;
         auto query = rows_.first_query;
         while (problem.rows.size(query) == 0) ++query;
-        const auto n_units = static_cast<std::ptrdiff_t>(bounds_.size()) - 1;
+        const auto n_units = length_of(bounds_) - 1;
         buffer<double> v(n), mean(d + 1, 0.0), z(n * columns_, 0.0), scales(n_units), held(n_units);
         buffer<double> share(ld), found(whole.n_alphas * n), levels(n, 0.0);
         for (std::ptrdiff_t i = 0; i < n; ++i) v[i] = problem.rows.row_weight(rows_.row(i));
@@ -357,7 +354,7 @@ class group_searcher {
         const buffer<std::int64_t> order(members_.begin(), members_.end());
         if (by_rows_ && grid_.units) {
             offsets.assign(bounds_.begin(), bounds_.end());
-            lists = {static_cast<std::ptrdiff_t>(bounds_.size()) - 1, offsets.data(), order.data()};
+            lists = {length_of(bounds_) - 1, offsets.data(), order.data()};
         }
         join_ties(lists, path.n_alphas, n, tolerance, scores_.data(), 1);
     }
@@ -376,14 +373,14 @@ class group_searcher {
                 out[j * d + k] = found_[k * models.stride + j + n_added];
     }
 
-    group_rows<T> rows_;
+    group_rows rows_;
     const double* targets_;
     const search_grid& grid_;
-    std::ptrdiff_t first_query_ = 0, rank_ = 0, columns_ = 0;  // in whole groups of columns
-    buffer<double> features_;             // (n, d + 1) and the target, as they were given
-    buffer<double> gram_;                 // (d, d)
-    buffer<double> values_, projection_;  // (rank,)
-    buffer<double> basis_, turned_;       // (d, columns), and (n, columns) of transformed rows
+    std::ptrdiff_t rank_ = 0, columns_ = 0;  // in whole groups of columns
+    buffer<double> features_;                // (n, d + 1) and the target, as they were given
+    buffer<double> gram_;                    // (d, d)
+    buffer<double> values_, projection_;     // (rank,)
+    buffer<double> basis_, turned_;          // (d, columns), and (n, columns) of transformed rows
     buffer<double> alphas_, scores_, lost_, found_;
     bool by_rows_ = false;            // whether the units are of rows of one query
     buffer<std::ptrdiff_t> members_;  // rows or queries, unit by unit
@@ -393,21 +390,13 @@ class group_searcher {
 
 }  // namespace
 
-template <class T>
-void search_groups(const ranking_problem& problem, const query_groups& groups,
-                   const given_rows<T>& rows, const node_map<double>* map, const search_grid& grid,
-                   const found_paths& out, int n_threads) {
-    const auto first_query = static_cast<std::ptrdiff_t>(groups.queries[out.first]);
-    const auto n_positions =
-        problem.rows.begin(groups.queries[out.last]) - problem.rows.begin(first_query);
+void search_groups(const query_groups& groups, const search_grid& grid, const found_paths& out,
+                   int n_threads) {
+    const auto start = groups.begin(out.first), n_positions = groups.begin(out.last) - start;
     parallel_for(out.last - out.first, n_threads, [&](std::ptrdiff_t i) {
-        group_searcher<T> searcher(problem, groups, rows, map, grid);
-        searcher.begin_at(first_query);
-        out.states[i] = searcher.search(out.first + i, n_positions, out);
+        group_searcher searcher(groups, grid);
+        out.states[i] = searcher.search(out.first + i, start, n_positions, out);
     });
 }
-
-template decltype(search_groups<double>) search_groups<double>;
-template decltype(search_groups<float>) search_groups<float>;
 
 }  // namespace pairgram

@@ -24,12 +24,10 @@ buffer<std::ptrdiff_t> first_numbers(std::ptrdiff_t n) {
 }
 
 // Solves group after group.
-template <class T>
 class svm_solver {
   public:
-    svm_solver(const ranking_problem& problem, const query_groups& groups,
-               const given_rows<T>& rows, const node_map<double>* map, const svm_settings& settings)
-        : rows_(problem, groups, rows, map), offsets_(groups.targets), settings_(settings) {}
+    svm_solver(const query_groups& groups, const svm_settings& settings)
+        : rows_(groups), offsets_(groups.targets), settings_(settings) {}
 
     // Loads a group, which is then solved if its state says so.
     group_state load(std::ptrdiff_t g) {
@@ -62,7 +60,7 @@ class svm_solver {
     template <class Found>
     bool solve(const buffer<std::ptrdiff_t>& some, const std::vector<preconditioner>& inverses,
                const double* Cs, const Found& found) const {
-        const auto d = rows_.d, n = static_cast<std::ptrdiff_t>(some.size());
+        const auto d = rows_.d, n = length_of(some);
         buffer<double> features(n * d), offset(n);
         buffer<std::int64_t> first, order(n);
         auto query = rows_.first_query;
@@ -84,8 +82,7 @@ class svm_solver {
         const dense_features<double> H({n, d, features.data(), nullptr});
         rows_loss loss(H, pairs, offset.data(), 1);
         try {
-            newton_solver solver(loss, static_cast<std::ptrdiff_t>(constant.size()),
-                                 constant.data());
+            newton_solver solver(loss, length_of(constant), constant.data());
             for (std::size_t c = 0; c < inverses.size(); ++c) {
                 auto history = solver.solve(Cs[c], inverses[c], settings_.tol, settings_.max_iter);
                 if (!history.converged) return false;
@@ -97,7 +94,7 @@ class svm_solver {
         return true;
     }
 
-    const group_rows<T>& rows() const { return rows_; }
+    const group_rows& rows() const { return rows_; }
     const double* features(std::ptrdiff_t i) const { return features_.data() + i * rows_.d; }
 
   private:
@@ -137,7 +134,7 @@ class svm_solver {
         return constant;
     }
 
-    group_rows<T> rows_;
+    group_rows rows_;
     const double* offsets_;
     const svm_settings& settings_;
     buffer<double> features_, upper_, gram_;
@@ -145,16 +142,13 @@ class svm_solver {
 
 }  // namespace
 
-template <class T>
-void fit_group_svms(const ranking_problem& problem, const query_groups& groups,
-                    const given_rows<T>& rows, const node_map<double>* map,
-                    const svm_settings& settings, const double* Cs, const fitted_svms& out,
-                    int n_threads) {
-    const auto d = map ? map->n_outputs : rows.n_columns;
-    const auto first_group = tasks_of(problem, groups, d);
-    const auto n_tasks = static_cast<std::ptrdiff_t>(first_group.size()) - 1;
+void fit_group_svms(const query_groups& groups, const svm_settings& settings, const double* Cs,
+                    const fitted_svms& out, int n_threads) {
+    const auto d = groups.n_features();
+    const auto first_group = tasks_of(groups);
+    const auto n_tasks = length_of(first_group) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
-        svm_solver<T> solver(problem, groups, rows, map, settings);
+        svm_solver solver(groups, settings);
         for (auto g = first_group[task]; g < first_group[task + 1]; ++g) {
             double* const weights = out.weights + g * d;
             std::fill_n(weights, d, std::numeric_limits<double>::quiet_NaN());
@@ -173,16 +167,12 @@ void fit_group_svms(const ranking_problem& problem, const query_groups& groups,
     });
 }
 
-template <class T>
-void search_group_svms(const ranking_problem& problem, const query_groups& groups,
-                       const given_rows<T>& rows, const node_map<double>* map,
-                       const svm_settings& settings, const svm_grid& grid, const searched_svms& out,
-                       int n_threads) {
-    const auto first = problem.rows.begin(groups.queries[out.first]),
-               n_positions = problem.rows.begin(groups.queries[out.last]) - first;
+void search_group_svms(const query_groups& groups, const svm_settings& settings,
+                       const svm_grid& grid, const searched_svms& out, int n_threads) {
+    const auto first = groups.begin(out.first), n_positions = groups.begin(out.last) - first;
     const auto n_groups = out.last - out.first;
     parallel_for(n_groups, n_groups > 1 ? n_threads : 1, [&](std::ptrdiff_t at) {
-        svm_solver<T> solver(problem, groups, rows, map, settings);
+        svm_solver solver(groups, settings);
         double* const Cs = out.Cs + at * grid.n_Cs;
         auto& state = out.states[at];
         state = solver.load(out.first + at);
@@ -201,26 +191,19 @@ void search_group_svms(const ranking_problem& problem, const query_groups& group
         const auto [least, most] = std::minmax_element(units, units + own.n);
         if (*least < 0) return;
         buffer<char> done(static_cast<std::ptrdiff_t>(*most) + 1, 0);
-        parallel_for(
-            static_cast<std::ptrdiff_t>(done.size()), n_groups > 1 ? 1 : n_threads,
-            [&](std::ptrdiff_t unit) {
-                buffer<std::ptrdiff_t> others, held;
-                for (std::ptrdiff_t i = 0; i < own.n; ++i)
-                    (units[i] == unit ? held : others).push_back(i);
-                const auto score = [&](std::ptrdiff_t c, const double* w, const auto&) {
-                    double* const scores = out.scores + c * n_positions + own.first - first;
-                    for (const auto i : held)
-                        scores[i] = std::inner_product(w, w + own.d, solver.features(i), 0.0);
-                };
-                done[unit] = solver.solve(others, inverses, Cs, score);
-            });
+        parallel_for(length_of(done), n_groups > 1 ? 1 : n_threads, [&](std::ptrdiff_t unit) {
+            buffer<std::ptrdiff_t> others, held;
+            for (std::ptrdiff_t i = 0; i < own.n; ++i)
+                (units[i] == unit ? held : others).push_back(i);
+            const auto score = [&](std::ptrdiff_t c, const double* w, const auto&) {
+                double* const scores = out.scores + c * n_positions + own.first - first;
+                for (const auto i : held)
+                    scores[i] = std::inner_product(w, w + own.d, solver.features(i), 0.0);
+            };
+            done[unit] = solver.solve(others, inverses, Cs, score);
+        });
         if (std::find(done.begin(), done.end(), 0) == done.end()) state = group_state::solved;
     });
 }
-
-template decltype(fit_group_svms<double>) fit_group_svms<double>;
-template decltype(fit_group_svms<float>) fit_group_svms<float>;
-template decltype(search_group_svms<double>) search_group_svms<double>;
-template decltype(search_group_svms<float>) search_group_svms<float>;
 
 }  // namespace pairgram

@@ -28,13 +28,9 @@ struct fitted_svms {
 // left `unsolved`, with NaN, where the solver does not converge, where it has more than 4,096 rows,
 // 256 features or 2^17 values, and where groups of `fit_groups` are.
 //
-// n d² + d³ / 3 flops besides the steps; memory: one group for each thread. The same bits for any
-// n_threads. BLAS must be held to one thread.
-template <class T>
-void fit_group_svms(const ranking_problem& problem, const query_groups& groups,
-                    const given_rows<T>& rows, const node_map<double>* map,
-                    const svm_settings& settings, const double* Cs, const fitted_svms& out,
-                    int n_threads);
+// n d² + d³ / 3 flops besides the steps; memory: one group for each thread.
+void fit_group_svms(const query_groups& groups, const svm_settings& settings, const double* Cs,
+                    const fitted_svms& out, int n_threads);
 
 struct svm_grid {
     std::ptrdiff_t n_Cs;
@@ -54,10 +50,7 @@ struct searched_svms {
 // The scores of rows by models without their fold, of which each is solved for every C from the
 // solution before. Groups are left `unsolved` as by `fit_group_svms`, and where a fold is below 0
 // or leaves no pairs.
-template <class T>
-void search_group_svms(const ranking_problem& problem, const query_groups& groups,
-                       const given_rows<T>& rows, const node_map<double>* map,
-                       const svm_settings& settings, const svm_grid& grid, const searched_svms& out,
-                       int n_threads);
+void search_group_svms(const query_groups& groups, const svm_settings& settings,
+                       const svm_grid& grid, const searched_svms& out, int n_threads);
 
 }  // namespace pairgram

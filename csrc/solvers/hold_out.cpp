@@ -23,7 +23,6 @@ constexpr double smallest_ridge = 1e-10;  // relative to λ_max, for conjugate g
 constexpr double smallest_pivot = 5e-11;  // of I − E A⁻¹ Eᵀ: below, the solution is rounding error
 constexpr double all_but = 1e-4;          // of an eigenvalue: a unit that leaves less holds it
 constexpr std::ptrdiff_t few_rows = 32;   // that are solved for all ridges at once
-                                          // columns of sums that are
 constexpr std::ptrdiff_t batch_rows = 128;  // of units that one task takes
 
 // Columns that are computed with, in whole groups.
@@ -413,25 +412,16 @@ void score_single_rows(const ridge_path& path, const path_models& models, std::p
             left[at] >= smallest_pivot ? scores[at] - share[at] * residual[at] / left[at] : nan;
 }
 
-// The first units of batches, and the end of the last.
-buffer<std::ptrdiff_t> batches_of(const given_units& units) {
-    buffer<std::ptrdiff_t> firsts{0};
-    for (std::ptrdiff_t last = 1; last <= units.n_units; ++last)
-        if (last == units.n_units ||
-            units.offsets[last] - units.offsets[firsts.back()] >= batch_rows)
-            firsts.push_back(last);
-    return firsts;
-}
-
 }  // namespace
 
 void hold_out(const ridge_path& path, const given_units& units, double* scores, double* held,
               int n_threads) {
     const auto rank = path.rank, n_rows = static_cast<std::ptrdiff_t>(units.offsets[units.n_units]);
-    const auto batches = batches_of(units);
+    const auto size = [&](auto u) { return units.offsets[u + 1] - units.offsets[u]; };
+    const auto batches = runs_of(units.n_units, batch_rows, size);
     const path_models of_ones(path);
     const auto stride = of_ones.stride;
-    parallel_for(static_cast<std::ptrdiff_t>(batches.size()) - 1, n_threads, [&](auto task) {
+    parallel_for(length_of(batches) - 1, n_threads, [&](auto task) {
         unit_models without;
         buffer<double> found;
         path_models own = of_ones;
@@ -439,14 +429,12 @@ void hold_out(const ridge_path& path, const given_units& units, double* scores, 
         for (auto unit = batches[task], next = unit; unit < batches[task + 1]; unit = next) {
             const auto scale_of = [&](auto u) { return units.scales ? units.scales[u] : 1.0; };
             if (scale_of(unit) != scale) own = path_models(path, scale = scale_of(unit));
-            const auto size = [&](auto u) { return units.offsets[u + 1] - units.offsets[u]; };
             do ++next;
             while (size(unit) == 1 && next < batches[task + 1] && size(next) == 1 &&
                    scale_of(next) == scale);
             const auto begin = units.offsets[unit], n = units.offsets[next] - begin;
-            const double *const lost = units.lost + begin * (rank + 1), *const scored =
-                                                                            units.scored +
-                                                                            begin * rank;
+            const double* const lost = units.lost + begin * (rank + 1);
+            const double* const scored = units.scored + begin * rank;
             if (size(unit) == 1) {
                 score_single_rows(path, own, n, lost, scored, found, held + unit);
             } else {

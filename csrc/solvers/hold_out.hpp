@@ -90,7 +90,7 @@ struct given_units {
 };
 
 // scores (n_alphas, n_rows) by the models without the unit of the row, and held (n_units,), see
-// unit_models::held_eigenvalue. BLAS must be held to one thread. The same bits for any n_threads.
+// unit_models::held_eigenvalue.
 void hold_out(const ridge_path& path, const given_units& units, double* scores, double* held,
               int n_threads);
 

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "linear_algebra/blas.hpp"
+#include "solvers/cached_product.hpp"
 #include "support/buffer.hpp"
 #include "support/parallel.hpp"
-#include "support/simd.hpp"
 
 namespace pairgram {
 
@@ -17,37 +17,7 @@ using blas::trans;
 constexpr std::ptrdiff_t columns_of_batch = 192;  // of folds that are solved together
 constexpr std::ptrdiff_t rows_of_piece = 128;     // of Z, which are held at once
 constexpr std::ptrdiff_t columns_of_product = 256;
-// Columns are padded to whole tiles of either width.
-constexpr std::ptrdiff_t widest_tile = 3 * static_cast<std::ptrdiff_t>(wide_bytes / sizeof(double));
 constexpr double smallest_pivot = 5e-11;  // of alpha C_qq: below, the solution is rounding error
-
-// out (R, C Lanes) = Σ_k a_k b_kᵀ over n rows of a and b, with row strides.
-template <int R, int C, int Lanes>
-PAIRGRAM_CLONES void sum_products(std::ptrdiff_t n, const double* a, std::ptrdiff_t lda,
-                                  const double* b, std::ptrdiff_t ldb, double* out) {
-    using wide = pack<double, Lanes>;
-    wide sums[R][C] = {}, row[C];
-    for (std::ptrdiff_t k = 0; k < n; ++k, a += lda, b += ldb) {
-        for (int c = 0; c < C; ++c) load(b + c * Lanes, row[c]);
-        for (int r = 0; r < R; ++r)
-            for (int c = 0; c < C; ++c) sums[r][c] += a[r] * row[c];
-    }
-    for (int r = 0; r < R; ++r)
-        for (int c = 0; c < C; ++c) store(sums[r][c], out + (r * C + c) * Lanes);
-}
-
-// Tiles of as many sums as the registers hold, rows by columns.
-struct tile_shape {
-    std::ptrdiff_t rows, columns;
-    void (*sum)(std::ptrdiff_t, const double*, std::ptrdiff_t, const double*, std::ptrdiff_t,
-                double*);
-};
-
-tile_shape tiles() {
-    constexpr int wide = wide_bytes / sizeof(double), narrow = narrow_bytes / sizeof(double);
-    if (has_wide_registers()) return {8, 3 * wide, &sum_products<8, 3, wide>};
-    return {4, 3 * narrow, &sum_products<4, 3, narrow>};
-}
 
 // Forward substitution with one factor, as products: a few rows of Z = L⁻¹ X at a time are
 // W_i [Z_before; X_i] with the `width` rows of Z before them.
@@ -57,7 +27,7 @@ class forward {
     forward(const band_matrix& band, const buffer<lanes>& factors, int k)
         : n_(band.n),
           width_(band.width),
-          tile_(tiles()),
+          tile_(cached_tile()),
           blocks_((n_ + step() - 1) / step() * size(), 0.0) {
         for (std::ptrdiff_t begin = 0; begin < n_; begin += step()) fill(begin, factors, k);
     }
@@ -67,14 +37,17 @@ class forward {
     // Rows [begin, end) of Z in place of X, which follow `width` rows of Z in x, of m columns.
     // There are rows for whole steps.
     void solve(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t m, double* x) const {
-        double out[8 * widest_tile];
+        buffer<double> out(step() * tile_.columns);
         for (std::ptrdiff_t j = 0; j < m; j += tile_.columns)
             for (auto i = begin; i < end; i += step()) {
                 double* const from = x + (i - begin) * m + j;
-                tile_.sum(width_ + step(), blocks_.data() + i / step() * size(), step(), from, m,
-                          out);
+                std::fill(out.begin(), out.end(), 0.0);
+                add_cached_product(step(), tile_.columns, width_ + step(), 1.0,
+                                   {blocks_.data() + i / step() * size(), 1, step()}, from, m,
+                                   out.data(), tile_.columns);
                 for (std::ptrdiff_t r = 0; r < step(); ++r)
-                    std::copy_n(out + r * tile_.columns, tile_.columns, from + (width_ + r) * m);
+                    std::copy_n(out.data() + r * tile_.columns, tile_.columns,
+                                from + (width_ + r) * m);
             }
     }
 
@@ -135,13 +108,10 @@ class batch_columns {
         for (auto f = own.first; f < own.last; ++f) {
             begins_.push_back(m_);
             m_ += n_rows(f) + n_points(f);
-            const auto* const rows = folds.rows + folds.row_offsets[f];
-            bool is_run = n_rows(f) > 0;
-            for (std::ptrdiff_t r = 1; r < n_rows(f); ++r) is_run &= rows[r] == rows[0] + r;
-            is_run_.push_back(is_run);
         }
         begins_.push_back(m_);
-        for (auto f = own.first; f < own.last; ++f) squares_.emplace_back(size(f) * size(f), 0.0);
+        for (auto f = own.first; f < own.last; ++f)
+            squares_.emplace_back(size(f) * in_column_groups(size(f)), 0.0);
         products_.assign(m_, 0.0);
     }
 
@@ -165,23 +135,18 @@ class batch_columns {
     batch own_;
     std::ptrdiff_t m_ = 0;
     buffer<std::ptrdiff_t> begins_;
-    buffer<char> is_run_;             // whether the rows of each fold follow each other in A
     buffer<buffer<double>> squares_;  // Zᵀ Z of each fold, with its points: the upper triangle
     buffer<double> products_;         // Zᵀ L⁻¹ Qᵀ t
 };
 
-// Upper triangle of row-major `out` (m, m) += Zᵀ Z of n rows, behind whose m columns others follow.
+// Upper triangle of row-major `out` (m, m; whole groups of columns) += Zᵀ Z of n rows, behind whose
+// m columns others follow.
 void add_squares(std::ptrdiff_t n, const double* z, std::ptrdiff_t ld, std::ptrdiff_t m,
                  double* out) {
-    const auto tile = tiles();
-    double sums[8 * widest_tile];
-    for (std::ptrdiff_t i = 0; i < m; i += tile.rows)
-        for (auto j = i; j < m; j += tile.columns) {
-            tile.sum(n, z + i, ld, z + j, ld, sums);
-            for (std::ptrdiff_t r = 0; r < std::min(tile.rows, m - i); ++r)
-                for (std::ptrdiff_t c = 0; c < std::min(tile.columns, m - j); ++c)
-                    out[(i + r) * m + j + c] += sums[r * tile.columns + c];
-        }
+    const auto width = in_column_groups(m);
+    for (std::ptrdiff_t i = 0; i < m; i += column_group)
+        add_cached_product(std::min(column_group, m - i), width - i, n, 1.0, {z + i, 1, ld}, z + i,
+                           ld, out + i * (width + 1), width);
 }
 
 // Row i of X: of Qᵀ in the columns of the rows, and of the points.
@@ -189,12 +154,8 @@ void batch_columns::load(std::ptrdiff_t i, double* out) const {
     const double* const of_rows = folds_.basis + i * folds_.band.n;
     const double* const of_points = points_ + i * folds_.n_points;
     for (auto f = own_.first; f < own_.last; ++f) {
-        const auto* const rows = folds_.rows + folds_.row_offsets[f];
-        if (is_run_[f - own_.first])
-            std::copy_n(of_rows + rows[0], n_rows(f), out);
-        else
-            for (std::ptrdiff_t r = 0; r < n_rows(f); ++r) out[r] = of_rows[rows[r]];
-        out += n_rows(f);
+        for (auto r = folds_.row_offsets[f]; r < folds_.row_offsets[f + 1]; ++r)
+            *out++ = of_rows[folds_.rows[r]];
         for (auto p = folds_.point_offsets[f]; p < folds_.point_offsets[f + 1]; ++p)
             *out++ = of_points[p];
     }
@@ -203,7 +164,8 @@ void batch_columns::load(std::ptrdiff_t i, double* out) const {
 
 void batch_columns::add(const forward& factor) {
     const auto n = folds_.band.n, width = folds_.band.width;
-    const auto ld = (m_ + 1 + 2 * widest_tile - 1) / widest_tile * widest_tile;
+    const auto tile = cached_tile().columns;  // of which columns are padded to whole ones
+    const auto ld = (m_ + 1 + column_group + tile - 1) / tile * tile;
     buffer<double> z((width + rows_of_piece) * ld, 0.0);
     for (std::ptrdiff_t begin = 0; begin < n; begin += rows_of_piece) {
         check_interrupt();
@@ -224,7 +186,7 @@ void batch_columns::add(const forward& factor) {
 void batch_columns::finish(double alpha, double* residuals, double* levels) {
     buffer<double> system, x;
     for (auto f = own_.first; f < own_.last; ++f) {
-        const auto k = n_rows(f), all = size(f);
+        const auto k = n_rows(f), all = in_column_groups(size(f));
         const double* const square = squares_[f - own_.first].data();
         const double* const product = products_.data() + begin(f);
         system.resize(k * k);
@@ -261,7 +223,7 @@ buffer<double> rotated(const band_folds& folds, int n_threads) {
 bool hold_out_band(const band_folds& folds, double* residuals, double* levels, int n_threads) {
     const auto points = rotated(folds, n_threads);
     const auto batches = batches_of(folds);
-    const auto n_batches = static_cast<std::ptrdiff_t>(batches.size());
+    const auto n_batches = length_of(batches);
     for (std::ptrdiff_t first = 0; first < folds.n_alphas; first += band_lanes) {
         const auto n_own = std::min(band_lanes, folds.n_alphas - first);
         buffer<forward> solvers;

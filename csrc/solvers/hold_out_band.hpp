@@ -32,9 +32,8 @@ struct band_folds {
 //
 // NaN where x would be rounding error. C_qq = Zᵀ Z with Z = L⁻¹ Qᵀ_:q and the banded Cholesky
 // factor L of B + alpha I: about n (3 width + rows of the fold) flops for each row, point and
-// alpha. Returns false, with arbitrary results, where B + alpha I is not positive definite. The
-// same bits for any n_threads. n (2 width + 1) words of work space for each of eight alphas, and n
-// n_points.
+// alpha. Returns false, with arbitrary results, where B + alpha I is not positive definite. n (2
+// width + 1) words of work space for each of eight alphas, and n n_points.
 bool hold_out_band(const band_folds& folds, double* residuals, double* levels, int n_threads);
 
 }  // namespace pairgram

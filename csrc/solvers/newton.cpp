@@ -42,11 +42,11 @@ bool all_finite(const buffer<double>& x) {
 }
 
 double dot(const buffer<double>& a, const buffer<double>& b) {
-    return dot(static_cast<std::ptrdiff_t>(a.size()), a.data(), b.data());
+    return dot(length_of(a), a.data(), b.data());
 }
 
 void add(double factor, const buffer<double>& x, buffer<double>& y) {
-    add(static_cast<std::ptrdiff_t>(x.size()), factor, x.data(), y.data());
+    add(length_of(x), factor, x.data(), y.data());
 }
 
 // The 2-norm; it overflows only if the norm itself is too large.
@@ -143,7 +143,7 @@ preconditioner::preconditioner(const gram_of_pairs& gram, double C, int n_thread
 }
 
 void preconditioner::apply(const double* residual, double* out) const {
-    const auto n = static_cast<std::ptrdiff_t>(size_.size());
+    const auto n = length_of(size_);
     for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = residual[i] / size_[i];
     if (!factor_.empty()) {
         const auto row = [&](std::ptrdiff_t i) { return factor_.data() + i * n; };
@@ -205,7 +205,7 @@ newton_history newton_solver::solve(double C, const preconditioner& precondition
             history.converged = true;
             return history;
         }
-        if (static_cast<std::ptrdiff_t>(history.step.size()) == max_iter) return history;
+        if (length_of(history.step) == max_iter) return history;
         const auto n_products = find_step(C, precondition);
         const double promise = -dot(gradient_, step_);
         if (!(promise > 0 && promise < infinity)) return history;
@@ -227,7 +227,7 @@ newton_history newton_solver::solve(double C, const preconditioner& precondition
 
 // Solves the Newton system by conjugate gradients; returns the number of products.
 std::ptrdiff_t newton_solver::find_step(double C, const preconditioner& precondition) {
-    const auto n = static_cast<std::ptrdiff_t>(w_.size());
+    const auto n = length_of(w_);
     const auto precondition_residual = [&] {
         precondition.apply(residual_.data(), preconditioned_.data());
         clear_constant(preconditioned_.data());  // they may vary in other queries, as of a fold
@@ -298,7 +298,7 @@ void solve_paths(buffer<newton_task>& tasks, const gram_of_pairs& gram,
         solvers.emplace_back(*task.loss, task.n_constant, task.constant);
         are_small = are_small && task.loss->is_small();
     }
-    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks.size());
+    const auto n_tasks = length_of(tasks);
     const auto width = gram.width;
     const auto at_once =
         std::max<std::ptrdiff_t>(1, kept_values / std::max<std::ptrdiff_t>(1, width * width));

@@ -45,7 +45,7 @@ class score_loss {
     virtual buffer<double> pair_weights() const = 0;
 
     // Writes the gradient (n_rows,), keeps what the Hessian needs, and returns the loss. Scores are
-    // finite. The same bits for any n_threads.
+    // finite.
     virtual double set_scores(const double* scores, double* gradient, int n_threads) = 0;
 
     // out (n_rows,) = the Hessian of the loss at the scores that were set, times u.

@@ -37,9 +37,7 @@ class many_levels {
     explicit many_levels(buffer<double>& tree) : tree_(tree) {
         std::fill(tree.begin(), tree.end(), 0.0);
     }
-    void add(std::int32_t level, double x) {
-        add_at(tree_.data(), static_cast<std::ptrdiff_t>(tree_.size()) - 1, level, x);
-    }
+    void add(std::int32_t level, double x) { add_at(tree_.data(), length_of(tree_) - 1, level, x); }
     double smaller(std::int32_t level) const { return sum_of_first(tree_.data(), level); }
 
   private:
@@ -161,16 +159,12 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
         else
             count_pairs(problem, q);
     }
-    for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q)
-        if (tasks_.empty() || first_row(q) - first_row(tasks_.back()) >= task_rows)
-            tasks_.push_back(q);
-    tasks_.push_back(rows.n_queries);
+    tasks_ = runs_of(rows.n_queries, task_rows, [&](std::ptrdiff_t q) { return rows.size(q); });
 }
 
 // Numbers the levels of a query, and sets its factor.
 void pair_operator::count_pairs(const ranking_problem& problem, std::ptrdiff_t query) {
     const auto& rows = problem.rows;
-    const auto weighting = problem.rule.weighting;
     const auto begin = first_row(query), n = first_row(query + 1) - begin;
     auto* const order = order_.data() + begin;
     const auto label = [&](std::ptrdiff_t i) { return rows.labels[rows.row(begin + i)]; };
@@ -190,17 +184,12 @@ void pair_operator::count_pairs(const ranking_problem& problem, std::ptrdiff_t q
     }
     total += level_weight;
     n_levels_[query] = level + 1;
-    const double divisor = weighting == weighting_kind::pairs       ? 1.0
-                           : weighting == weighting_kind::documents ? total
-                                                                    : pair_weight;
-    if (pair_weight > 0) factor_[query] = rows.query_weight(query) / divisor;
-    pair_weights_[query] = factor_[query] * pair_weight;
+    set_factor(problem, query, pair_weight, total, pair_weight);
 }
 
 // Weighs the rows of a query by their clicks as winners, and sets its factor.
 void pair_operator::count_clicks(const ranking_problem& problem, std::ptrdiff_t query) {
     const auto& rows = problem.rows;
-    const auto weighting = problem.rule.weighting;
     double total = 0, clicked = 0, pair_weight = 0;
     for (auto i = first_row(query); i < first_row(query + 1); ++i) {
         win_[i] *= rows.labels[rows.row(i)];
@@ -209,10 +198,17 @@ void pair_operator::count_clicks(const ranking_problem& problem, std::ptrdiff_t 
     }
     for (auto i = first_row(query); i < first_row(query + 1); ++i)
         pair_weight += win_[i] * (total - weight_[i]);
+    set_factor(problem, query, pair_weight, total, total * clicked);
+}
+
+// Sets the factor of a query by the weight of its pairs and what that is divided by.
+void pair_operator::set_factor(const ranking_problem& problem, std::ptrdiff_t query,
+                               double pair_weight, double of_documents, double of_queries) {
+    const auto weighting = problem.rule.weighting;
     const double divisor = weighting == weighting_kind::pairs       ? 1.0
-                           : weighting == weighting_kind::documents ? total
-                                                                    : total * clicked;
-    if (pair_weight > 0) factor_[query] = rows.query_weight(query) / divisor;
+                           : weighting == weighting_kind::documents ? of_documents
+                                                                    : of_queries;
+    if (pair_weight > 0) factor_[query] = problem.rows.query_weight(query) / divisor;
     pair_weights_[query] = factor_[query] * pair_weight;
 }
 
@@ -391,7 +387,7 @@ void pair_operator::multiply_logistic(std::ptrdiff_t query, const double* u, dou
 
 double pair_operator::set_scores(const double* scores, double* gradient, int n_threads) {
     buffer<double> losses(n_queries());
-    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
+    const auto n_tasks = length_of(tasks_) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         workspace w;
         for (auto q = tasks_[task]; q < tasks_[task + 1]; ++q)
@@ -403,7 +399,7 @@ double pair_operator::set_scores(const double* scores, double* gradient, int n_t
 }
 
 void pair_operator::product(const double* u, double* out, int n_threads) const {
-    const auto n_tasks = static_cast<std::ptrdiff_t>(tasks_.size()) - 1;
+    const auto n_tasks = length_of(tasks_) - 1;
     parallel_for(n_tasks, n_threads, [&](std::ptrdiff_t task) {
         const auto first = tasks_[task];
         product(first, tasks_[task + 1], u + first_row(first), out + first_row(first));

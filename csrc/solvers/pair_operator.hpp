@@ -38,9 +38,7 @@ class pair_operator final : public score_loss {
     // the problem's rows.row(i).
     pair_operator(const ranking_problem& problem, pair_loss loss);
 
-    std::ptrdiff_t n_queries() const override {
-        return static_cast<std::ptrdiff_t>(factor_.size());
-    }
+    std::ptrdiff_t n_queries() const override { return length_of(factor_); }
     std::ptrdiff_t n_rows() const override { return offsets_.back(); }
     std::ptrdiff_t first_row(std::ptrdiff_t query) const override { return offsets_[query]; }
     bool has_pairs(std::ptrdiff_t query) const override { return factor_[query] > 0; }
@@ -65,13 +63,15 @@ class pair_operator final : public score_loss {
     void multiply_query(std::ptrdiff_t query, const double* u, double* out, workspace& w) const;
     void count_pairs(const ranking_problem& problem, std::ptrdiff_t query);
     void count_clicks(const ranking_problem& problem, std::ptrdiff_t query);
+    void set_factor(const ranking_problem& problem, std::ptrdiff_t query, double pair_weight,
+                    double of_documents, double of_queries);
     void sum_partners(std::ptrdiff_t query, const double* winner, const double* loser,
                       workspace& w) const;
 
     pair_loss loss_;
     double reach_;                    // of score differences that are active
     buffer<std::ptrdiff_t> offsets_;  // (n_queries + 1,)
-    buffer<std::ptrdiff_t> tasks_;    // first query of every task, and n_queries
+    buffer<std::ptrdiff_t> tasks_;    // see runs_of
     buffer<double> factor_;           // (n_queries,) c; 0 for a query without pairs
     buffer<double> pair_weights_;     // (n_queries,)
     buffer<std::int32_t> n_levels_;   // (n_queries,); 0 where clicks make the pairs

@@ -54,7 +54,7 @@ void cut_rows(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t step, buf
 template <class Use>
 void sum_in_slots(const buffer<piece>& pieces, std::ptrdiff_t width, double* out, int n_threads,
                   const Use& use) {
-    const auto n = static_cast<std::ptrdiff_t>(pieces.size());
+    const auto n = length_of(pieces);
     const auto used = std::min(n_slots, n);
     if (used == 1) return use(pieces[0], out);
     buffer<double> slots(used * width, 0.0);
@@ -234,10 +234,8 @@ void whitened_features::hessian_product(const score_loss& loss, const double* s,
     w_.sum(total.data(), out, n_threads);
 }
 
-template decltype(score_rows<double>) score_rows<double>;
-template decltype(score_rows<float>) score_rows<float>;
-template decltype(add_rows<double>) add_rows<double>;
-template decltype(add_rows<float>) add_rows<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(score_rows);
+PAIRGRAM_FOR_BOTH_WIDTHS(add_rows);
 template class dense_features<double>;
 template class dense_features<float>;
 

@@ -114,8 +114,8 @@ void multiply(const sparse_rows<T>& X, const buffer<laplacian>& laplacians,
     };
     const auto& whole = pieces.whole;
     const auto& parts = pieces.parts;
-    const auto n_whole = static_cast<std::ptrdiff_t>(whole.size());
-    const auto n_parts = static_cast<std::ptrdiff_t>(parts.size());
+    const auto n_whole = length_of(whole);
+    const auto n_parts = length_of(parts);
     // Two passes over X, where the near cache does not hold what both need of every column.
     const bool is_wide = d * W > near_numbers;
     const auto gather_piece = [&](std::ptrdiff_t i, double* z) {
@@ -130,11 +130,10 @@ void multiply(const sparse_rows<T>& X, const buffer<laplacian>& laplacians,
         const auto i = first_kept + task;
         gather_piece(i, kept.data() + (i < n_whole ? whole[i] : parts[i - n_whole]).begin * W);
     });
-    parallel_for(static_cast<std::ptrdiff_t>(pieces.long_queries.size()) * n, n_threads,
-                 [&](std::ptrdiff_t task) {
-                     const auto q = pieces.long_queries[task / n], j = task % n;
-                     laplacians[systems[j]].apply(q, W, kept.data() + rows.begin(q) * W + j);
-                 });
+    parallel_for(length_of(pieces.long_queries) * n, n_threads, [&](std::ptrdiff_t task) {
+        const auto q = pieces.long_queries[task / n], j = task % n;
+        laplacians[systems[j]].apply(q, W, kept.data() + rows.begin(q) * W + j);
+    });
     const auto used = std::min(slots_for(X), n_whole + n_parts);
     const lines slots(used * d * W);
     parallel_for(used, n_threads, [&](std::ptrdiff_t slot) {
@@ -174,7 +173,7 @@ laplacian::laplacian(const ranking_problem& problem)
       heaviest_(rows_.n_queries, 0),
       counted_(rows_.n_queries, 0),
       first_level_(rows_.n_queries + 1, 0) {
-    const bool has_levels = rule_.kind == pair_kind::dropped || rule_.kind == pair_kind::omega;
+    const bool has_levels = rule_.uses_levels();
     if (has_levels) level_.resize(rows_.n_rows());
     query_plan plan;
     for (std::ptrdiff_t q = 0; q < rows_.n_queries; ++q) {
@@ -224,7 +223,7 @@ laplacian::laplacian(const comparisons& pairs)
             factor_[0] = 1;
         }
         degree_.push_back(degree);
-        first_partner_.push_back(static_cast<std::ptrdiff_t>(partner_.size()));
+        first_partner_.push_back(length_of(partner_));
     }
 }
 
@@ -319,7 +318,7 @@ laplacian::square laplacian::square_of(std::ptrdiff_t query, std::ptrdiff_t n,
     if (n_counted < counted_[query] || rule_.kind == pair_kind::none) pivot = 0;
     double all = 0;
     const auto k = level_.empty() ? 0 : first_level_[query + 1] - first_level_[query];
-    if (static_cast<std::ptrdiff_t>(sums.size()) < k) sums.resize(k);
+    if (length_of(sums) < k) sums.resize(k);
     double* const t = sums.data();
     const std::int32_t* const level = level_.data() + (k > 0 ? begin : 0);
     for (std::ptrdiff_t e = 0; e < n; ++e) {
@@ -435,11 +434,9 @@ void sparse_pair_diagonal(const sparse_rows<T>& X, const laplacian& pairs, doubl
                 for (auto e = X.begin(row); e < X.begin(row + 1); ++e) {
                     const auto column = static_cast<std::ptrdiff_t>(X.columns[e]);
                     if (first[column] < 0) columns.push_back(column);
-                    auto& one = entries.emplace_back();
-                    one.position = static_cast<std::int32_t>(i);
-                    one.value = static_cast<double>(X.values[e]);
-                    one.next = first[column];
-                    first[column] = static_cast<std::ptrdiff_t>(entries.size()) - 1;
+                    entries.push_back({static_cast<std::int32_t>(i),
+                                       static_cast<double>(X.values[e]), first[column]});
+                    first[column] = length_of(entries) - 1;
                 }
             }
             for (const auto column : columns) {
@@ -455,8 +452,8 @@ void sparse_pair_diagonal(const sparse_rows<T>& X, const laplacian& pairs, doubl
                     }
                 }
                 first[column] = -1;
-                const auto found = pairs.square_of(q, static_cast<std::ptrdiff_t>(values.size()),
-                                                   positions.data(), values.data(), of_levels);
+                const auto found = pairs.square_of(q, length_of(values), positions.data(),
+                                                   values.data(), of_levels);
                 squares[column] += found.sum - found.subtracted;
                 sizes[column] += found.size;
             }
@@ -515,11 +512,8 @@ void sparse_pair_product(const sparse_rows<T>& X, const buffer<laplacian>& lapla
     }
 }
 
-template decltype(sparse_pair_diagonal<double>) sparse_pair_diagonal<double>;
-template decltype(sparse_pair_diagonal<float>) sparse_pair_diagonal<float>;
-template decltype(cut_rows<double>) cut_rows<double>;
-template decltype(cut_rows<float>) cut_rows<float>;
-template decltype(sparse_pair_product<double>) sparse_pair_product<double>;
-template decltype(sparse_pair_product<float>) sparse_pair_product<float>;
+PAIRGRAM_FOR_BOTH_WIDTHS(sparse_pair_diagonal);
+PAIRGRAM_FOR_BOTH_WIDTHS(cut_rows);
+PAIRGRAM_FOR_BOTH_WIDTHS(sparse_pair_product);
 
 }  // namespace pairgram

@@ -107,8 +107,8 @@ void sparse_pair_product(const sparse_rows<T>& X, const buffer<laplacian>& lapla
 
 // diagonal (n_columns,) of Xᵀ L X, and size (n_columns,), the sum of weighted squares: where a
 // column does not vary, the diagonal is at most rounding error of this size. O(nnz), with omega ·
-// levels² more. The same bits for any n_threads. For comparisons the diagonal adds up squared
-// differences, entry by entry of the rows that are compared; the columns of a row must ascend.
+// levels² more. For comparisons the diagonal adds up squared differences, entry by entry of the
+// rows that are compared; the columns of a row must ascend.
 template <class T>
 void sparse_pair_diagonal(const sparse_rows<T>& X, const laplacian& pairs, double* diagonal,
                           double* size, int n_threads);

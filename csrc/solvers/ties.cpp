@@ -39,8 +39,7 @@ class query_ties {
             for (end = begin + 1; end < sorted.size(); ++end)
                 if (!(scores_[sorted[end]] - scores_[sorted[end - 1]] <= apart)) break;
             if (end - begin < 2) continue;
-            for (auto m = static_cast<std::ptrdiff_t>(distances.size()); m < n_models; ++m)
-                distances.push_back(distance(m));
+            for (auto m = length_of(distances); m < n_models; ++m) distances.push_back(distance(m));
             distances[0] = std::numeric_limits<double>::infinity();
             const auto first = sorted.begin() + static_cast<std::ptrdiff_t>(begin);
             join_group(first, sorted.begin() + static_cast<std::ptrdiff_t>(end), distances);

@@ -22,8 +22,7 @@ struct tie_tolerance {
 //
 // Model 0 has the largest λ, of which scores are the most exact: rows that tie whatever the ridge
 // are told from others there. A query with a score of model 0 that is not finite is left as it is.
-// O(n log n + n_models · rows of groups); n_models · rows of queries that have a group, once. Same
-// bits for any n_threads.
+// O(n log n + n_models · rows of groups); n_models · rows of queries that have a group, once.
 void join_ties(const query_rows& queries, std::ptrdiff_t n_models, std::ptrdiff_t n_rows,
                const tie_tolerance& tolerance, double* scores, int n_threads);
 

@@ -12,6 +12,12 @@ namespace pairgram {
 // A size or an index for the standard library's containers.
 inline std::size_t size_of(std::ptrdiff_t n) { return static_cast<std::size_t>(n); }
 
+// The size of a container, as the code here counts.
+template <class Container>
+std::ptrdiff_t length_of(const Container& values) {
+    return static_cast<std::ptrdiff_t>(values.size());
+}
+
 template <class T>
 class buffer : public std::vector<T> {
     using base = std::vector<T>;
@@ -52,3 +58,8 @@ class buffer : public std::vector<T> {
 };
 
 }  // namespace pairgram
+
+// Compiles a function template for numbers of both widths.
+#define PAIRGRAM_FOR_BOTH_WIDTHS(function)                \
+    template decltype(function<double>) function<double>; \
+    template decltype(function<float>) function<float>

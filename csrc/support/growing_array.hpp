@@ -34,6 +34,11 @@ class growing_array {
         size_ = size;
     }
 
+    void push_back(T value) {
+        resize(size_ + 1);
+        data_.get()[size_ - 1] = value;
+    }
+
     // Changes the size to one that is final: what is spare goes back.
     void resize_exactly(std::ptrdiff_t size) {
         if (size != capacity_) reallocate(size);

@@ -1,5 +1,5 @@
 // Fork-join over independent tasks. Threads live for one call, so the process may fork between
-// calls.
+// calls. What takes n_threads has the same bits for any number of them.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/buffer.hpp"
 #include "support/interrupt.hpp"
 
 namespace pairgram {
@@ -94,6 +95,21 @@ void parallel_for(std::ptrdiff_t n_tasks, int n_threads, const Task& task, const
 template <class Task>
 void parallel_for(std::ptrdiff_t n_tasks, int n_threads, const Task& task) {
     parallel_for(n_tasks, n_threads, task, [] {});
+}
+
+// Where the runs of n neighbours begin that are a task together, and the end of the last: each but
+// the last weighs `least` or more, and less without its last member.
+template <class Weight>
+buffer<std::ptrdiff_t> runs_of(std::ptrdiff_t n, std::ptrdiff_t least, const Weight& weight) {
+    buffer<std::ptrdiff_t> bounds{0};
+    std::ptrdiff_t sum = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        sum += weight(i);
+        if (sum < least && i + 1 < n) continue;
+        bounds.push_back(i + 1);
+        sum = 0;
+    }
+    return bounds;
 }
 
 // Calls task(first, size) for the parts of [0, n), of `step` each but for the last.

@@ -1,4 +1,4 @@
-// The product of two vectors, and their sum.
+// The product of two vectors, their sum, and multiples.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,20 @@ PAIRGRAM_CLONES double dot_in(std::ptrdiff_t n, const double* a, const double* b
 
 inline double dot(std::ptrdiff_t n, const double* a, const double* b) {
     return has_wide_registers() ? dot_in<wide_bytes>(n, a, b) : dot_in<narrow_bytes>(n, a, b);
+}
+
+// Whether one of n numbers is NaN.
+template <class T>
+PAIRGRAM_CLONES bool has_nan(std::ptrdiff_t n, const T* x) {
+    int found = 0;
+    for (std::ptrdiff_t i = 0; i < n; ++i) found |= x[i] != x[i];
+    return found != 0;
+}
+
+// out *= factor
+template <class T>
+PAIRGRAM_CLONES void scale(std::ptrdiff_t n, T factor, T* out) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) out[i] *= factor;
 }
 
 // out += factor x

@@ -3,8 +3,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace pairgram {
+
+// An integer that ascends as a value does that is not NaN, -0 before 0; and the value of a word.
+inline std::int64_t word_of(double value) {
+    std::int64_t word;
+    std::memcpy(&word, &value, sizeof word);
+    return word < 0 ? word ^ INT64_MAX : word;
+}
+inline double value_of(std::int64_t word) {
+    double value;
+    word = word < 0 ? word ^ INT64_MAX : word;
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+}
 
 // Room for n words to be sorted: a power of two.
 std::ptrdiff_t room_for_words(std::ptrdiff_t n);

@@ -133,7 +133,7 @@ def group_runs(
     NDArray[np.int64],
 ]: ...
 
-class SparsePairs:
+class _SparsePairs:
     """CSR rows and the pairs of several problems; csrc/solvers/sparse_pairs.hpp says how."""
 
     def product(
@@ -147,15 +147,18 @@ class SparsePairs:
         self, system: int, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # and what was subtracted from
 
+class SparsePairs64(_SparsePairs): ...
+class SparsePairs32(_SparsePairs): ...
+
 def sparse_pairs(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: NDArray[_T],
     n_columns: int,  # less than 2^31
     problems: list[RankingProblem] | list[Comparisons],
-) -> SparsePairs: ...
+) -> _SparsePairs: ...
 
-class CrossPairs:
+class _CrossPairs:
     """Products of columns and the pairs of several problems; csrc/solvers/cross_pairs.hpp."""
 
     is_constant: bool  # whether every query has one left side
@@ -173,12 +176,15 @@ class CrossPairs:
         self, system: int, of_left: bool = False, n_threads: int = 1
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]: ...
 
+class CrossPairs64(_CrossPairs): ...
+class CrossPairs32(_CrossPairs): ...
+
 def cross_pairs(
     rows: NDArray[_T],
     map: Any,
     problems: list[RankingProblem] | list[Comparisons],
     n_threads: int = 1,
-) -> CrossPairs: ...
+) -> _CrossPairs: ...
 def pair_weight(problem: RankingProblem) -> float: ...  # of both orders, and the diagonal
 def apply_half_laplacian(
     problem: RankingProblem,
@@ -386,7 +392,6 @@ def fit_groups(
 def fit_group_svms(
     problem: RankingProblem,  # with pairs="dropped", or the omega of clicks
     queries: NDArray[np.int64],  # the first of every group, and the end of the last
-    n_targets: NDArray[np.int64],  # ones
     offsets: NDArray[np.float64],  # of every row
     blocks: Sequence[NDArray[_T]],  # rows: of all groups, or of each
     *,
@@ -451,11 +456,17 @@ class Comparisons:
         self, rows: NDArray[np.float64], targets: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]: ...  # [AᵀDA rows, AᵀD targets]
 
-class ComparisonLoss:
-    """The loss of comparisons as a function of the scores of items.
+class ScoreLoss:
+    """A loss of pairs as a function of the scores of rows, which stand query after query.
 
-    One thread at a time may use it: a second is a RuntimeError.
+    One thread at a time may use it.
     """
+
+    @property
+    def pair_weights(self) -> NDArray[np.float64]: ...  # of every query
+
+class ComparisonLoss(ScoreLoss):
+    """The loss of comparisons, whose items are one query."""
 
     def __init__(
         self,
@@ -464,18 +475,9 @@ class ComparisonLoss:
         *,
         loss: str,  # squared_hinge, squared or logistic
     ) -> None: ...
-    def set_scores(
-        self, scores: NDArray[np.float64], n_threads: int = 1
-    ) -> tuple[float, NDArray[np.float64]]: ...
-    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
-    @property
-    def pair_weights(self) -> NDArray[np.float64]: ...  # (1,): items are one query
 
-class PairOperator:
-    """The loss of preference pairs; its rows stand query after query.
-
-    One thread at a time may use it: a second is a RuntimeError.
-    """
+class PairOperator(ScoreLoss):
+    """The loss of preference pairs."""
 
     def __init__(
         self,
@@ -483,12 +485,6 @@ class PairOperator:
         *,
         loss: str = "squared_hinge",  # or squared, logistic
     ) -> None: ...
-    def set_scores(
-        self, scores: NDArray[np.float64], n_threads: int = 1
-    ) -> tuple[float, NDArray[np.float64]]: ...
-    def product(self, u: NDArray[np.float64], n_threads: int = 1) -> NDArray[np.float64]: ...
-    @property
-    def pair_weights(self) -> NDArray[np.float64]: ...
 
 class RowFeatures:
     """The features H of rows, which stand query after query."""
@@ -527,7 +523,7 @@ class WeightsLoss:
 
 def loss_of_rows(
     features: RowFeatures,
-    pairs: PairOperator | ComparisonLoss,
+    pairs: ScoreLoss,
     offset: NDArray[np.float64],
     n_threads: int = 1,
 ) -> WeightsLoss: ...

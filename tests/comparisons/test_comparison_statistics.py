@@ -7,6 +7,7 @@ import scipy.sparse
 import pairgram as pg
 from pairgram import _core
 from pairgram.comparisons.compared_rows import connected
+from problems import OfScores
 from tests import reference_comparisons as reference
 
 
@@ -87,7 +88,8 @@ def test_compiled_comparisons():
 def test_compiled_losses_have_their_derivatives(loss):
     _, winner, loser, _, weight = problem(8)
     margin = np.where(np.arange(60) % 4 == 0, 0.0, 1.0)
-    bound = _core.ComparisonLoss(_core.Comparisons(12, winner, loser, weight), margin, loss=loss)
+    pairs = _core.Comparisons(12, winner, loser, weight)
+    bound = OfScores(_core.ComparisonLoss(pairs, margin, loss=loss))
     rng = np.random.default_rng(0)
     scores, u = rng.normal(size=12), rng.normal(size=12)
     _, gradient = bound.set_scores(scores, 2)

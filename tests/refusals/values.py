@@ -122,9 +122,7 @@ def ranking(labels=(0.0, 1.0, 2.0, 0.0, 1.0, 2.0), offsets=(0, 6), **named):
 
 def in_lists(offsets):
     """Return the operator of six rows in these lists."""
-    pairs = _core.PairOperator(ranking(offsets=offsets))
-    pairs.set_scores(np.zeros(6))
-    return pairs
+    return _core.PairOperator(ranking(offsets=offsets))
 
 
 def of_weights(width=2, rows=6, offset=None):

@@ -26,7 +26,7 @@ from pairgram import (
     scan,
 )
 from pairgram.metrics import evaluate, get_metric, make_scorer
-from problems import BY_STEPS
+from problems import BY_STEPS, OfScores
 
 ALPHAS = [100.0, 1.0, 0.01]
 
@@ -393,19 +393,20 @@ def test_the_operator_of_clicks_has_the_gradient_and_the_hessian_of_its_loss(hea
     offsets = np.concatenate(([0], np.cumsum(np.unique(qid, return_counts=True)[1])))
     problem = _core.RankingProblem(a, offsets, row_weights=weight, pairs="omega", weighting="pairs")
     pairs = _core.PairOperator(problem)
+    of_scores = OfScores(pairs)
     same_list = (qid[:, None] == qid) & ~np.eye(len(qid), dtype=bool)
     W = np.where(same_list, (a * weight)[:, None] * weight, 0.0)
     np.testing.assert_allclose(sum(pairs.pair_weights), W.sum())
     for scores in (rng.normal(size=len(a)), np.round(rng.normal(size=len(a)))):
         missing = 1.0 - (scores[:, None] - scores)
         active = W * (missing > 0)
-        loss, gradient = pairs.set_scores(scores)
+        loss, gradient = of_scores.set_scores(scores)
         pull = 2 * active * missing
         np.testing.assert_allclose(loss, (active * missing**2).sum())
         assert_close(gradient, pull.sum(axis=0), -pull.sum(axis=1))
         u = rng.normal(size=len(a))
         both = 2 * (active + active.T)
-        assert_close(pairs.product(u), both.sum(axis=1) * u, -both @ u)
+        assert_close(of_scores.product(u), both.sum(axis=1) * u, -both @ u)
 
 
 def test_a_search_of_other_kinds_judges_by_clicks_too():

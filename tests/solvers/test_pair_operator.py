@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 import reference_svm
 from axes import every
-from problems import pair_operator, problems
+from problems import OfScores, pair_operator, problems
 
 WEIGHTINGS = st.sampled_from(["pairs", "documents", "queries"])
 LOSSES = st.sampled_from(["squared_hinge", "squared", "logistic"])
@@ -21,10 +21,14 @@ def grouped(problem):
     return problem.y[order], v, problem.query[order]
 
 
+def of_scores(*arguments, **named):
+    return OfScores(pair_operator(*arguments, **named))
+
+
 def operator(problem, weighting="pairs", loss="squared_hinge"):
     y, v, _ = grouped(problem)
     weights = {"row_weights": v, "query_weights": problem.per_query_weight}
-    return pair_operator(y, problem.offsets, loss, weighting=weighting, **weights)
+    return of_scores(y, problem.offsets, loss, weighting=weighting, **weights)
 
 
 def explicit(problem, weighting="pairs"):
@@ -99,7 +103,7 @@ def test_any_number_of_levels_and_long_queries(n_levels, sizes):
         degree = D.sum(axis=0) + D.sum(axis=1)
         expected_product[rows] = 2 * (degree * u[rows] - (D + D.T) @ u[rows])
     for n_threads in (1, 3):
-        pairs = pair_operator(y, offsets)
+        pairs = of_scores(y, offsets)
         value, gradient = pairs.set_scores(f, n_threads)
         np.testing.assert_allclose(value, expected, rtol=1e-12)
         np.testing.assert_allclose(gradient, expected_gradient, rtol=0, atol=1e-8)
@@ -117,7 +121,7 @@ def test_logistic_loss_of_long_queries(n_levels, scale):
     expected, expected_gradient, D = reference_svm.pair_loss(f, A, W, "logistic")
     first = None
     for n_threads in (1, 3):
-        pairs = pair_operator(y, offsets, "logistic", row_weights=v)
+        pairs = of_scores(y, offsets, "logistic", row_weights=v)
         value, gradient = pairs.set_scores(f, n_threads)
         product = pairs.product(u, n_threads)
         np.testing.assert_allclose(value, expected, rtol=1e-12)
@@ -132,7 +136,7 @@ def test_logistic_loss_of_a_pair_to_the_last_digits():
     rng = np.random.default_rng(0)
     size = np.concatenate((10.0 ** rng.uniform(-18, 2.8, 1000), rng.uniform(0, 40, 1000), [0, 1e6]))
     for d in np.concatenate((size, -size)):
-        pairs = pair_operator(np.array([1.0, 0.0]), np.array([0, 2]), "logistic")
+        pairs = of_scores(np.array([1.0, 0.0]), np.array([0, 2]), "logistic")
         value, gradient = pairs.set_scores(np.array([d, 0.0]))
         product = pairs.product(np.array([1.0, 0.0]))
         small = np.exp(-np.abs(np.longdouble(d)))
@@ -159,11 +163,11 @@ def test_long_queries_row_by_row_with_the_same_bits_for_any_threads(n_levels, si
     """Longer than a thread's share; by all pairs 200,000 rows would take minutes."""
     rng, y, offsets = many_rows(n_levels, sizes)
     f, u = rng.normal(size=(2, len(y)))
-    pairs = pair_operator(y, offsets)
+    pairs = of_scores(y, offsets)
     value, gradient = pairs.set_scores(f)
     product = pairs.product(u)
     for n_threads in (2, 5) if len(sizes) > 1 else ():
-        again = pair_operator(y, offsets)
+        again = of_scores(y, offsets)
         assert again.set_scores(f, n_threads)[0] == value
         np.testing.assert_array_equal(again.set_scores(f, n_threads)[1], gradient)
         np.testing.assert_array_equal(again.product(u, n_threads), product)
@@ -177,7 +181,7 @@ def test_long_queries_row_by_row_with_the_same_bits_for_any_threads(n_levels, si
 def test_gradient_and_hessian_are_the_finite_differences():
     rng, y, offsets = many_rows(4, [40, 3, 57])
     f, u = rng.normal(size=(2, len(y)))
-    pairs = pair_operator(y, offsets, row_weights=rng.random(len(y)))
+    pairs = of_scores(y, offsets, row_weights=rng.random(len(y)))
     # The loss is quadratic up to the next pair on the margin, so differences are exact till there.
     A, _ = reference_svm.preference_pairs(y, np.repeat(np.arange(3), np.diff(offsets)))
     step = 0.9 * np.min(np.abs(1 - A @ f) / np.abs(A @ u))
@@ -195,11 +199,11 @@ def test_invariances(n_levels):
     rng, y, offsets = many_rows(n_levels, [30, 45])
     f, u = rng.normal(size=(2, len(y)))
     v = rng.random(len(y))
-    pairs = pair_operator(y, offsets, row_weights=v)
+    pairs = of_scores(y, offsets, row_weights=v)
     loss, gradient = pairs.set_scores(f)
     product = pairs.product(u)
     shift = np.repeat([1e3, -7.0], [30, 45])
-    shifted = pair_operator(2 * y + shift, offsets, row_weights=v)
+    shifted = of_scores(2 * y + shift, offsets, row_weights=v)
     again = shifted.set_scores(f)
     assert again[0] == loss
     np.testing.assert_array_equal(again[1], gradient)
@@ -207,7 +211,7 @@ def test_invariances(n_levels):
     np.testing.assert_allclose(moved[0], loss, rtol=1e-11)
     np.testing.assert_allclose(shifted.product(u + shift), product, atol=1e-10)
     order = np.concatenate((rng.permutation(30), 30 + rng.permutation(45)))
-    permuted = pair_operator(y[order], offsets, row_weights=v[order])
+    permuted = of_scores(y[order], offsets, row_weights=v[order])
     value, values = permuted.set_scores(f[order])
     np.testing.assert_allclose(value, loss, rtol=1e-13)
     np.testing.assert_allclose(values, gradient[order], atol=1e-12)
@@ -218,10 +222,10 @@ def test_invariances(n_levels):
 
 def test_scores_can_be_set_again_in_any_order():
     rng, y, offsets = many_rows(4, [300])
-    pairs = pair_operator(y, offsets)
+    pairs = of_scores(y, offsets)
     for _ in range(4):
         f, u = rng.normal(size=(2, 300))
-        fresh = pair_operator(y, offsets)
+        fresh = of_scores(y, offsets)
         value, gradient = fresh.set_scores(f)
         again, gradient_again = pairs.set_scores(f)
         assert value == again
@@ -232,7 +236,7 @@ def test_scores_can_be_set_again_in_any_order():
 @every(n_losers=[1, 99])  # few rows are compared in another way
 def test_a_pair_on_the_margin_is_not_active(n_losers):
     first = np.append(1.0, np.zeros(n_losers))
-    pairs = pair_operator(first, np.array([0, 1 + n_losers]))
+    pairs = of_scores(first, np.array([0, 1 + n_losers]))
     for difference, active in ((1.0, 0.0), (np.nextafter(1.0, 0), 2.0)):
         pairs.set_scores(difference * first)
         expected = active * np.append(n_losers, np.full(n_losers, -1.0))

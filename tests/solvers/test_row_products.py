@@ -7,7 +7,7 @@ import numpy as np
 
 from axes import every
 from pairgram import _core
-from problems import pair_operator
+from problems import OfScores, pair_operator
 
 SIZES = {
     "small": [3, 1, 0, 12],
@@ -43,8 +43,9 @@ def test_products_are_numpys_in_any_order_with_the_same_bits_for_any_threads(kin
         total = features.sum(z)
         np.testing.assert_allclose(total, rows.T @ z, atol=1e-12 * n)
         product = _core.loss_of_rows(features, pairs, offset).product(at, w)
-        pairs.set_scores(rows @ at + offset)
-        expected = rows.T @ pairs.product(rows @ w)
+        of_scores = OfScores(pairs)
+        of_scores.set_scores(rows @ at + offset)
+        expected = rows.T @ of_scores.product(rows @ w)
         tolerance = 1e-11 * max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(product, expected, rtol=0, atol=tolerance)
         for n_threads in (2, 5):

@@ -340,7 +340,6 @@ def solve_svm_sets(
         found, histories = _core.fit_group_svms(
             problem,
             sets.bounds,
-            sets.n_targets,
             offset,
             blocks,
             Cs=Cs,
@@ -570,12 +569,10 @@ def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
     return columns
 
 
-def pair_operator(
-    data: RankingData, settings: SolverSettings
-) -> _core.PairOperator | _core.ComparisonLoss:
+def pair_operator(data: RankingData, settings: SolverSettings) -> _core.ScoreLoss:
     """Return the loss of the preference pairs, or of comparisons."""
     if data.preferences is not None:
-        found: _core.ComparisonLoss = data.preferences.loss(len(data.y), settings.loss)
+        found: _core.ScoreLoss = data.preferences.loss(len(data.y), settings.loss)
         return found
     problem = data.problem(settings.pairs)
     return _core.PairOperator(problem, loss=settings.loss)
