@@ -312,25 +312,7 @@ class Chain(NamedTuple):
         ValueError
             If it is a word that is not known, or no single value.
         """
-        if value is None:
-            return AS_IT_IS
-        if isinstance(value, (str, list, tuple, type)):
-            if not isinstance(value, str) or value not in WORDS:
-                advice = did_you_mean(value, WORDS) if isinstance(value, str) else ""
-                raise ArgumentError(
-                    "feature_map",
-                    f"must be one of {', '.join(map(repr, WORDS))}, a transformer or None, got "
-                    f"{verbatim(repr(value))}{advice}",
-                )
-            value = WORDS[value]
-        steps = [value]
-        if type(value) is Pipeline:
-            steps = [one for _, one in value.steps if one not in (None, "passthrough")]
-        fill = steps.pop(0) if steps and type(steps[0]) is Fill else None
-        scaling = steps.pop(0) if steps and isinstance(steps[0], _Scaling) else None
-        if fill is None and scaling is None:
-            return cls(then=value if len(steps) > 1 else steps[0] if steps else None)
-        return cls(fill, scaling, _one(steps))
+        return AS_IT_IS if value is None else _chain(value)
 
     @property
     def kind(self) -> Any:
@@ -394,6 +376,27 @@ class Chain(NamedTuple):
 
 
 AS_IT_IS = Chain()  # what a row is without a feature map
+
+
+def _chain(value: Any) -> Chain:
+    """Return the steps of a value of `feature_map` that is not None."""
+    if isinstance(value, (str, list, tuple, type)):
+        if not isinstance(value, str) or value not in WORDS:
+            advice = did_you_mean(value, WORDS) if isinstance(value, str) else ""
+            raise ArgumentError(
+                "feature_map",
+                f"must be one of {', '.join(map(repr, WORDS))}, a transformer or None, got "
+                f"{verbatim(repr(value))}{advice}",
+            )
+        value = WORDS[value]
+    steps = [value]
+    if type(value) is Pipeline:
+        steps = [one for _, one in value.steps if one not in (None, "passthrough")]
+    fill = steps.pop(0) if steps and type(steps[0]) is Fill else None
+    scaling = steps.pop(0) if steps and isinstance(steps[0], _Scaling) else None
+    if fill is None and scaling is None:
+        return Chain(then=value if len(steps) > 1 else steps[0] if steps else None)
+    return Chain(fill, scaling, _one(steps))
 
 
 def _one(steps: list[Any]) -> Any:
