@@ -399,7 +399,11 @@ def as_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> AnyArray:
     """Return ids as `read_ids` does, after a check that none is missing: None, NaN, NaT or NA."""
     if type(qid) is np.ndarray and qid.dtype.kind in "iu" and qid.shape == (n_rows,):
         return qid  # as most ids are
-    ids = read_ids(qid, n_rows, name)
+    return _without_missing(read_ids(qid, n_rows, name), n_rows, name)
+
+
+def _without_missing(ids: AnyArray, n_rows: int, name: str) -> AnyArray:
+    """Return ids after a check that none is missing."""
     if ids.dtype.kind in "fc":
         missing = np.isnan(ids)
     elif ids.dtype.kind in "mM":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -408,7 +409,7 @@ def evaluate(
         judgements.require_alone(others)
         if judgements.comparisons is not None:
             return judgements.comparisons.evaluate(listed, score, per_query)
-    wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
+    wanted = [m if isinstance(m, Metric) else named_metric(m, convention) for m in listed]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
     stream = as_stream(y, **others)
@@ -417,6 +418,12 @@ def evaluate(
     if qid is None and of_lists and np.ndim(y) == 1:  # type: ignore[arg-type]
         warn_of_missing_queries("evaluate", len(y), "one result list")  # type: ignore[arg-type]
     return evaluate_metrics(wanted, y, score, qid, sample_weight=sample_weight, per_query=per_query)
+
+
+@lru_cache(32)
+def named_metric(name: str, convention: Convention = "default") -> Metric:
+    """Return a metric by its name; the last ones are remembered."""
+    return get_metric(name, convention)
 
 
 def make_scorer(metric: str | Metric, convention: Convention = "default") -> RankingScorer:

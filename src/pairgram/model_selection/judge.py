@@ -6,7 +6,6 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from pairgram.metrics.evaluation import (
     RankingScorer,
     Scoring,
     get_metric,
+    named_metric,
 )
 from pairgram.metrics.metric import Metric, MetricSums, check_labels, per_query_scores
 from pairgram.model_selection.splits import (
@@ -493,12 +493,7 @@ def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
     if scoring is None:
         graded = (y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) < 64
         scoring = "ndcg@10" if graded and not one_by_one else "pairwise_accuracy"
-    return _named(scoring) if isinstance(scoring, str) else get_metric(scoring)
-
-
-@lru_cache(maxsize=16)
-def _named(name: str) -> Metric:
-    return get_metric(name)
+    return named_metric(scoring) if isinstance(scoring, str) else get_metric(scoring)
 
 
 def criterion_of(scoring: object) -> Criterion | None:
