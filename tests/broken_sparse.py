@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+import forms
 import pairgram as pg
 
 FAR = (-1, -(2**31), -(2**40), 10**8, 2**31 - 1, 2**40)
@@ -88,7 +89,7 @@ def doors(X, y, qid):
     """Return the functions that take a sparse matrix like X: {name: function}."""
     rankers = {
         "RankRLS": pg.RankRLS(),
-        "RankRLS dual": pg.RankRLS(form="dual"),
+        "RankRLS dual": forms.RankRLS(form="dual"),
         "RankRLS rbf": pg.RankRLS(feature_map=pg.Kernel("rbf")),
         "RankRLS nodes": pg.RankRLS(feature_map=pg.RandomNodes(3, random_state=0)),
         "RankRLSCV": pg.RankRLSCV([1.0]),

@@ -54,7 +54,7 @@ def test_all_estimators_are_checked():
     "estimator",
     [
         RankRLS(pairs=Pairs("label_difference", weighting="queries"), scale=True),
-        RankRLS(pairs=None, form="dual"),
+        RankRLS(pairs=None),
         RankRLS(feature_map=make_pipeline(Standard(), Kernel("minmax"))),
         RankRLS(feature_map=make_pipeline(Fill("median"), Quantile(raw=True))),
         RankRLSCV(

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import forms
 import pairgram as pg
 from axes import every
 from parts.data import Pairs, apply_half_laplacian, checked_data
@@ -23,7 +24,7 @@ MODELS = {
     "gain": pg.RankRLS(pairs="gain_difference"),
     "without_ties": pg.RankRLS(pairs="without_ties"),
     "pointwise": pg.RankRLS(pairs=None),
-    "dual": pg.RankRLS(form="dual"),
+    "dual": forms.RankRLS(form="dual"),
     "rbf": pg.RankRLS(feature_map=pg.Kernel("rbf")),
     "rbf, gain": pg.RankRLS(feature_map=pg.Kernel("rbf"), pairs="gain_difference"),
     "queries": pg.RankRLS(pairs=pg.Pairs(weighting="queries")),
@@ -31,7 +32,7 @@ MODELS = {
     "scale": pg.RankRLS(scale=True),
     "global": pg.RankRLS(pairs=pg.Pairs(scope="global")),
     "RankRLSCV": pg.RankRLSCV(),
-    "RankRLSCV, dual": pg.RankRLSCV(form="dual"),
+    "RankRLSCV, dual": forms.RankRLSCV(form="dual"),
     "RankRLSCV, scale": pg.RankRLSCV(scale=True),
     "RankRLSCV, folds": pg.RankRLSCV(cv=3),
     "PairwiseELM": pg.PairwiseELM(activation="sigmoid", **NODES),
@@ -125,9 +126,9 @@ def test_sparse_rows(set_limits):
 def test_dual_and_primal_agree_beside_tiny_weights(pairs, tiny):
     weights = np.where(FEW, tiny, 1.0)
     named = {"qid": QID, "sample_weight": weights}
-    primal = pg.RankRLS(pairs=pairs, form="primal").fit(X, Y, **named).predict(X)
+    primal = forms.RankRLS(pairs=pairs, form="primal").fit(X, Y, **named).predict(X)
     for model in (
-        pg.RankRLS(pairs=pairs, form="dual"),
+        forms.RankRLS(pairs=pairs, form="dual"),
         pg.RankRLS(pairs=pairs, feature_map=pg.Kernel("linear")),
     ):
         np.testing.assert_allclose(model.fit(X, Y, **named).predict(X), primal, atol=1e-11)

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+import forms
 import pairgram as pg
 from axes import every
 from fuzz.forge import Tensor, pack, parse
@@ -84,7 +85,7 @@ KINDS = {
 def test_deviations(kind, search, tmp_path):
     lists, (setting, kernel) = Lists(), KINDS[kind]
     told = {"pairs": pg.Pairs(weighting="documents"), **setting}
-    model = pg.RankRLSCV([ALPHA], **told) if search else pg.RankRLS(ALPHA, **told)
+    model = forms.RankRLSCV([ALPHA], **told) if search else forms.RankRLS(ALPHA, **told)
     posterior, X, qid = sure(model, **lists.labelled), lists.X, lists.qid
     assert posterior.kind == "exact" and posterior.label_noise == pytest.approx(posterior.noise)
     unit = posterior.noise**0.5
@@ -126,7 +127,7 @@ def test_beside_scikit_learn(constant):
     process = GaussianProcessRegressor(kernel, alpha=0.05, optimizer=None).fit(X, y)
     mean, C = process.predict(Z, return_cov=True)
     told = {"pairs": pg.Pairs(weighting="documents"), "feature_map": pg.Kernel("rbf", gamma=0.5)}
-    model = pg.RankRLS(0.05, **told)
+    model = forms.RankRLS(0.05, **told)
     posterior = sure(model, X, y)
     scores, found = model.predict(Z), posterior.std(Z)
     np.testing.assert_allclose(scores - scores.mean(), mean - mean.mean(), atol=1e-5)
@@ -185,7 +186,7 @@ def test_equal_lists_have_the_same_deviations_in_every_weighting(weighting):
 )
 def test_any_features(setting):
     lists = Lists(seed=1)
-    model = pg.RankRLS(ALPHA, **{"pairs": pg.Pairs(weighting="documents"), **setting})
+    model = forms.RankRLS(ALPHA, **{"pairs": pg.Pairs(weighting="documents"), **setting})
     posterior = sure(model, **lists.labelled)
     H = lists.X if model.feature_map_ is None else model.feature_map_.transform(lists.X)
     qid = lists.qid if "global" not in str(setting) else 0 * lists.qid
@@ -211,7 +212,7 @@ def test_wide_rows_of_few_lists():
     np.testing.assert_allclose(found / unit, relative(C, within(lists.qid)), rtol=1e-7)
     other = np.random.default_rng(1).normal(size=(2, 60)) + 20  # has directions of its own
     sparse = scipy.sparse.csr_array(lists.X)
-    of_sparse = pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents"), form="dual")
+    of_sparse = forms.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents"), form="dual")
     told = {"y": lists.y, "qid": lists.qid, "sample_weight": lists.weight}
     np.testing.assert_allclose(
         sure(of_sparse, sparse, **told).std_of_differences(other[:1], other[1:]),
@@ -237,7 +238,7 @@ def test_statistics_and_tables():
     frame = pandas.DataFrame(LISTS.X, columns=list("abcde")).assign(y=LISTS.y, q=LISTS.qid)
     table = pg.scan(frame, label="y", qid="q")
     X = frame[list("abcde")]
-    for kind in (pg.RankRLS(ALPHA, **told), pg.RankRLSCV([ALPHA], **told)):
+    for kind in (forms.RankRLS(ALPHA, **told), forms.RankRLSCV([ALPHA], **told)):
         of_table = sure(kind, table)
         again = of_table.std(X, qid=LISTS.qid)
         np.testing.assert_allclose(again, found, rtol=1e-7)
@@ -260,8 +261,8 @@ def test_tables_with_settings(told):
     if isinstance(told.get("feature_map"), pg.Fill):
         X[3, 2] = np.nan
     frame = pandas.DataFrame(X, columns=list("abcde")).assign(y=LISTS.y, q=LISTS.qid)
-    found = sure(pg.RankRLS(ALPHA, **given), pg.scan(frame, label="y", qid="q"))
-    expected = sure(pg.RankRLS(ALPHA, **given), frame[list("abcde")], LISTS.y, qid=LISTS.qid)
+    found = sure(forms.RankRLS(ALPHA, **given), pg.scan(frame, label="y", qid="q"))
+    expected = sure(forms.RankRLS(ALPHA, **given), frame[list("abcde")], LISTS.y, qid=LISTS.qid)
     rows = frame[list("abcde")]
     ratio = found.std(rows) / expected.std(rows)
     np.testing.assert_allclose(ratio, (found.noise / expected.noise) ** 0.5, rtol=1e-6)
@@ -278,7 +279,7 @@ def test_comparisons(setting, grouped):
     weight = rng.uniform(0.5, 2.0, 60)
     groups = np.arange(60) // 6 if grouped else None
     y = pg.Preferences(*pairs.T, margin=rng.exponential(size=60), weight=weight, groups=groups)
-    posterior = sure(pg.RankRLS(ALPHA, **setting), lists.X, y)
+    posterior = sure(forms.RankRLS(ALPHA, **setting), lists.X, y)
     K = lists.X @ lists.X.T
     if "feature_map" in setting:
         K = np.exp(-0.05 * cdist(lists.X, lists.X) ** 2)
@@ -303,10 +304,10 @@ def test_a_batch_of_models_and_weights_of_zero():
     setting = {"pairs": pg.Pairs(weighting="documents"), "feature_map": pg.Kernel("rbf", gamma=0.1)}
     weight = np.where(np.arange(60) % 6 == 5, 0.0, 1.0)
     told = {"qid": LISTS.qid, "sample_weight": weight}
-    posterior = sure(pg.RankRLS(ALPHA, **setting), LISTS.X, LISTS.y, **told)
+    posterior = sure(forms.RankRLS(ALPHA, **setting), LISTS.X, LISTS.y, **told)
     kept = weight > 0
     rows = LISTS.X[kept], LISTS.y[kept]
-    other = sure(pg.RankRLS(ALPHA, **setting), *rows, qid=LISTS.qid[kept])
+    other = sure(forms.RankRLS(ALPHA, **setting), *rows, qid=LISTS.qid[kept])
     for reference in ("list", "training"):
         found, expected = (
             one.std(LISTS.X, qid=LISTS.qid, reference=reference) for one in (posterior, other)
@@ -364,7 +365,7 @@ def test_weights_of_few_rows():
 def test_rows_are_those_of_the_fit():
     X, y, qid = LISTS.X, LISTS.y, LISTS.qid
     for setting in ({}, {"feature_map": pg.Kernel("rbf", gamma=0.2)}, {"feature_map": "standard"}):
-        model = pg.RankRLS(ALPHA, **setting).fit(X, y, qid=qid)
+        model = forms.RankRLS(ALPHA, **setting).fit(X, y, qid=qid)
         other = np.where(np.arange(60) == 7, y + 0.01, y)
         for wrong in ((X, other, qid), (X[:-6], y[:-6], qid[:-6]), (X, y, qid // 2)):
             with pytest.raises(ValueError, match="not the rows that the model was fitted to"):
@@ -433,7 +434,7 @@ def test_statistics_know_as_much_of_labels_as_rows(weighting, kind, scope):
     told = {"pairs": pg.Pairs(kind, scope=scope, weighting=weighting)}
     total = pg.Pairgram.from_rows(**lists.labelled, **told)
     found = of_sums(total)
-    expected = sure(pg.RankRLS(ALPHA, **told), **lists.labelled)
+    expected = sure(forms.RankRLS(ALPHA, **told), **lists.labelled)
     assert found.kind == expected.kind
     if kind:
         assert found.label_noise == pytest.approx(expected.label_noise)
@@ -530,7 +531,7 @@ def test_linear_kernels_are_kept_in_files(tmp_path):
     "setting", [{}, {"feature_map": pg.Kernel("rbf")}, {"feature_map": "quantile"}]
 )
 def test_models_of_files_have_posteriors_too(setting, tmp_path):
-    model = pg.RankRLSCV([1.0, ALPHA], **setting).fit(**LISTS.labelled)
+    model = forms.RankRLSCV([1.0, ALPHA], **setting).fit(**LISTS.labelled)
     model.save(tmp_path / "model")
     found, expected = (
         pg.posterior(one, **LISTS.labelled).std(LISTS.X)
@@ -551,7 +552,7 @@ def test_comparisons_weigh_a_margin_as_two_labels():
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_rank_ranges_count_who_is_known_to_be_above(kind):
     lists = Lists(seed=3)
-    model = pg.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents"), **KINDS[kind][0])
+    model = forms.RankRLS(ALPHA, pairs=pg.Pairs(weighting="documents"), **KINDS[kind][0])
     posterior = sure(model, **lists.labelled)
     rng = np.random.default_rng(4)
     X, qid = rng.normal(size=(29, 5)) + 20.0, rng.integers(0, 4, 29)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from mpmath import mp
 
+import forms
 from axes import every
 from pairgram import Kernel, Nystroem, Pairgram, Pairs, RankRLS, RankRLSCV, posterior, scan
 from reference_process import Process, linear, rbf
@@ -48,7 +49,7 @@ def floats(matrix):
 def test_deviations(form, weighting):
     lists, (setting, kernel) = Lists(weighting), FORMS[form]
     process = lists.process(kernel)
-    model = RankRLS(ALPHA, pairs=Pairs(weighting=weighting), **setting).fit(**lists.labelled)
+    model = forms.RankRLS(ALPHA, pairs=Pairs(weighting=weighting), **setting).fit(**lists.labelled)
     found = posterior(model, **lists.labelled)
     noise = float(process.noise_of_held_out_lists)
     np.testing.assert_allclose(found.noise, noise, rtol=1e-8)
@@ -103,7 +104,7 @@ def test_evidence(form, weighting):
     lists, (setting, kernel) = Lists(weighting), FORMS[form]
     alphas = [1e-3, 0.7, 100.0]
     expected = [float(lists.process(kernel, alpha).evidence) for alpha in alphas]
-    model = RankRLSCV(alphas, scoring="evidence", pairs=Pairs(weighting=weighting), **setting)
+    model = forms.RankRLSCV(alphas, scoring="evidence", pairs=Pairs(weighting=weighting), **setting)
     model.fit(**lists.labelled)
     np.testing.assert_allclose(model.scores_, expected, rtol=0, atol=1e-8)
     assert model.alpha_ == alphas[int(np.argmax(expected))]
@@ -114,20 +115,22 @@ def test_evidence_of_a_band(set_limits):
     set_limits(band_order=2)
     for setting, kernel in FORMS.values():
         expected = [float(lists.process(kernel, alpha).evidence) for alpha in alphas]
-        model = RankRLSCV(alphas, scoring="evidence", pairs=Pairs(weighting="documents"), **setting)
+        model = forms.RankRLSCV(
+            alphas, scoring="evidence", pairs=Pairs(weighting="documents"), **setting
+        )
         found = model.fit(**lists.labelled).scores_
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
 
 
 def test_evidence_compares_maps_and_gammas():
     lists, told = Lists(), {"scoring": "evidence", "pairs": Pairs(weighting="documents")}
-    model = RankRLSCV(
+    model = forms.RankRLSCV(
         [ALPHA], feature_map=[Kernel("rbf", gamma=g) for g in [0.05, 0.3]], **told
     ).fit(**lists.labelled)
     of_gammas = [float(lists.process(rbf(gamma)).evidence) for gamma in (0.05, 0.3)]
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], of_gammas, atol=1e-8)
     maps = [None, Nystroem("rbf", gamma=0.3, n_components=14)]
-    model = RankRLSCV([ALPHA], feature_map=maps, **told).fit(**lists.labelled)
+    model = forms.RankRLSCV([ALPHA], feature_map=maps, **told).fit(**lists.labelled)
     of_maps = [float(lists.process(linear).evidence), of_gammas[1]]
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], of_maps, atol=1e-6)
 

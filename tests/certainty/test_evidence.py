@@ -5,6 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel
 
+import forms
 import pairgram as pg
 from axes import every
 
@@ -59,7 +60,7 @@ def test_a_large_system_and_all_forms():
     qid, X = np.repeat(np.arange(60), 10), rng.normal(size=(600, 300))
     y = X @ rng.normal(size=300) + rng.normal(size=600)
     primal, dual = (
-        pg.RankRLSCV(form=form, **TOLD).fit(X, y, qid=qid) for form in ("primal", "dual")
+        forms.RankRLSCV(form=form, **TOLD).fit(X, y, qid=qid) for form in ("primal", "dual")
     )
     np.testing.assert_allclose(primal.alphas_, dual.alphas_, rtol=1e-9)
     # The least ridge is 4e-10 λ_max, of which rounding errors of eigenvalues 0 are a part.
@@ -81,7 +82,7 @@ def test_rows_that_tell_nothing_have_labels_with_noise(pairs, alike, rows):
     X[rows] = alike
     told = {**TOLD, "alphas": [10.0, 1.0, 0.1], "pairs": pairs}
     primal, dual = (
-        pg.RankRLSCV(**told, form=form).fit(X, y, qid=qid) for form in ("primal", "dual")
+        forms.RankRLSCV(**told, form=form).fit(X, y, qid=qid) for form in ("primal", "dual")
     )
     np.testing.assert_allclose(dual.scores_, primal.scores_, rtol=0, atol=1e-9)
     np.testing.assert_allclose(dual.predict(X), primal.predict(X), rtol=0, atol=1e-9)
@@ -116,7 +117,7 @@ def test_comparisons_and_rows_alone():
         size = np.linalg.slogdet(C)[1] + np.log(weight).sum()
         expected.append(-0.5 * (60 * np.log(2 * np.pi * noise) + 60 + size))
     for form in ("primal", "dual"):
-        model = pg.RankRLSCV(alphas, scoring="evidence", form=form).fit(X, y)
+        model = forms.RankRLSCV(alphas, scoring="evidence", form=form).fit(X, y)
         np.testing.assert_allclose(model.scores_, expected, rtol=0, atol=1e-8)
         assert model.scoring_.name == "evidence"
     rows = pg.RankRLSCV(alphas, pairs=None, scoring="evidence")

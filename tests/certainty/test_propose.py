@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from scipy.special import ndtr
 
+import forms
 from axes import every
 from pairgram import Kernel, Pairgram, Pairs, Posterior, RandomFourier, RankRLS, posterior, propose
 from row_value import row_value
@@ -29,7 +30,7 @@ def rows():
 
 
 def fitted(name, rows):
-    return sure(RankRLS(0.5, pairs=Pairs(weighting="documents"), **SETTINGS[name]), *rows[:2])
+    return sure(forms.RankRLS(0.5, pairs=Pairs(weighting="documents"), **SETTINGS[name]), *rows[:2])
 
 
 def sure(model, X, y, qid=None):

@@ -581,7 +581,6 @@ def test_inspect_a_model(model_file):
             "constraint": None,
             "prior": None,
             "feature_map": None,
-            "form": "auto",
             "pairs": "without_ties",
             "scale": False,
         },

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings, strategies as st
 
+import forms
 import pairgram as pg
 from axes import every
 from parts.support import on_threads
@@ -36,7 +37,7 @@ def test_the_solution_of_differences_written_out(shape, make, form):
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     Z = reference.written_out(X, winner, loser)
     expected = reference.ridge(Z, margin, weight, 0.7)
-    model = pg.RankRLS(0.7, form=form).fit(X, y)
+    model = forms.RankRLS(0.7, form=form).fit(X, y)
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-9, atol=1e-12)
     assert model.form_ == form and model.n_features_in_ == shape[1] and not model.uses_qid_
     rows = pg.RankRLS(0.7, pairs=None).fit(Z, margin, sample_weight=weight)
@@ -51,7 +52,7 @@ def test_any_comparisons(seed, n_items, n_pairs, n_features):
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
     expected = reference.ridge(reference.written_out(X, winner, loser), margin, weight, 0.5)
     for form in ("primal", "dual"):
-        model = pg.RankRLS(0.5, form=form).fit(X, y)
+        model = forms.RankRLS(0.5, form=form).fit(X, y)
         np.testing.assert_allclose(model.coef_, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -65,7 +66,7 @@ def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
     X, winner, loser, margin, weight, groups = problem(2)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
     alphas = np.array([30.0, 1.0, 1e-3])
-    search = pg.RankRLSCV(alphas, cv=way, scoring=scoring, form=form)
+    search = forms.RankRLSCV(alphas, cv=way, scoring=scoring, form=form)
     search.fit(make(X), y)
     Z = reference.written_out(X, winner, loser)
     folds = reference.folds_of(way, winner, loser, groups)
@@ -76,7 +77,7 @@ def test_held_out_scores_are_those_of_refits(way, scoring, make, form):
     for test, scores in reference.refitted(Z, margin, weight, search.alpha_, folds):
         held[test] += scores / (2 if way == "leave-item-out" else 1)
     np.testing.assert_allclose(search.held_out_, held, atol=1e-10)
-    one = pg.RankRLS(search.alpha_, form=form).fit(make(X), y)
+    one = forms.RankRLS(search.alpha_, form=form).fit(make(X), y)
     np.testing.assert_allclose(search.coef_, one.coef_, rtol=1e-9)
 
 
@@ -89,14 +90,14 @@ def test_splits_are_refits(options):
     every = np.arange(60)
     splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 4)]
     alphas = [3.0, 0.1]
-    search = pg.RankRLSCV(alphas, cv=splits, scoring="squared_error", **options).fit(X, y)
+    search = forms.RankRLSCV(alphas, cv=splits, scoring="squared_error", **options).fit(X, y)
     assert search.cv_ == "4 splits of comparisons"
     for number, (train, test) in enumerate(splits):
         part = pg.Preferences(
             winner[train], loser[train], margin=margin[train], weight=weight[train]
         )
         for k, alpha in enumerate(alphas):
-            scores = pg.RankRLS(alpha, **options).fit(X, part).predict(X)
+            scores = forms.RankRLS(alpha, **options).fit(X, part).predict(X)
             errors = (margin[test] - (scores[winner[test]] - scores[loser[test]])) ** 2
             found = search.cv_results_[f"split{number}_test_score"][k]
             np.testing.assert_allclose(found, np.average(errors, weights=weight[test]), rtol=1e-8)
@@ -196,7 +197,7 @@ def test_folds_of_items_and_of_days_are_refits(cv, options, make):
     if "svm" in options:
         search = pg.RankSVMCV(grid, loss="squared", tol=1e-10, **named).fit(make(X), y)
     else:
-        search = pg.RankRLSCV(grid, **named, **options).fit(make(X), y)
+        search = forms.RankRLSCV(grid, **named, **options).fit(make(X), y)
     what = {"item-folds": "5 folds of items", "time": "2 splits of groups"}
     assert search.cv_ == what.get(cv, "4 splits of groups")
     held = {}
@@ -255,7 +256,7 @@ def test_a_validation_set_of_comparisons(options, make):
     offset = np.linspace(-1, 1, 12)
     named = {"scoring": "squared_error"}
     svm = "svm" in options
-    kind, single = (pg.RankSVMCV, pg.RankSVM) if svm else (pg.RankRLSCV, pg.RankRLS)
+    kind, single = (pg.RankSVMCV, pg.RankSVM) if svm else (forms.RankRLSCV, forms.RankRLS)
     options = {"loss": "squared", "tol": 1e-10} if svm else options
     search = kind([3.0, 0.1], **named, **options)
     search.fit(make(X), y, offset=offset, validation=(make(Z), held, None, offset[::-1]))
@@ -285,7 +286,7 @@ def test_a_validation_set_of_comparisons(options, make):
 def test_the_scores_of_features_written_out(options, tmp_path):
     X, winner, loser, margin, weight, _ = problem(7)
     y = pg.Preferences(winner, loser, margin=margin, weight=weight)
-    model = pg.RankRLS(0.5, **options).fit(X, y)
+    model = forms.RankRLS(0.5, **options).fit(X, y)
     H = np.asarray(model.feature_map_.transform(X))
     if model.form_ == "dual" and H.shape == (len(X), len(X)):  # the values of a kernel
         values, vectors = np.linalg.eigh(H)
@@ -410,7 +411,7 @@ def test_comparisons_that_no_other_tells_apart_tie(way, form, make):
     every = np.arange(20)
     splits = [(np.setdiff1d(every, test), test) for test in np.array_split(every, 4)]
     cv = splits if way == "splits" else way
-    search = pg.RankRLSCV([100.0, 1.0, 1e-3], cv=cv, form=form)
+    search = forms.RankRLSCV([100.0, 1.0, 1e-3], cv=cv, form=form)
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0]
     for X in (np.eye(40), 3 * rotation):
         search.fit(make(X), y)
@@ -440,7 +441,7 @@ def test_what_is_common_to_all_rows_costs_no_digit(way, form):
     X, winner, loser, margin, weight, groups = problem(18)
     X = np.round(256 * X) / 256
     y = pg.Preferences(winner, loser, margin=margin, weight=weight, groups=groups)
-    search = pg.RankRLSCV([0.5], cv=way, form=form, scoring="squared_error")
+    search = forms.RankRLSCV([0.5], cv=way, form=form, scoring="squared_error")
     expected = search.fit(X, y).held_out_
     np.testing.assert_allclose(search.fit(X + 1e10, y).held_out_, expected, atol=1e-12)
 

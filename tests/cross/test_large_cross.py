@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
+import forms
 from pairgram import Cross, Pairs, QueryKFold, RankRLS, RankRLSCV, _core
 from parts.support import on_threads
 from problems import BY_STEPS, Problem, problems, ranking_problem
@@ -134,7 +135,7 @@ def test_equal_to_the_direct_solution(limits_of, sizes, pairs, weighting, scope,
     assume(pairs != "clicks" or scope == "query")
     dtype = np.float32 if how == "float32" else np.float64
     X, y, qid, weight = drawn_rows(sizes, seed, varies=how == "varies", dtype=dtype)
-    model = RankRLS(
+    model = forms.RankRLS(
         0.3,
         pairs=Pairs(pairs, scope=scope, weighting=weighting),
         form="primal",

@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import forms
 import pairgram as pg
 from axes import every
 from pairgram import MissingQueryWarning
@@ -17,7 +18,7 @@ X, Y, QID = pg.make_ranking(60, 20, 4, random_state=0)
 FEW = slice(0, 1000)
 FORGETFUL = [
     pg.RankRLS(),
-    pg.RankRLS(pairs="without_ties", form="primal"),
+    forms.RankRLS(pairs="without_ties", form="primal"),
     pg.RankRLSCV([1.0], cv=2),
     pg.RankRLSCV([1.0], pairs=[None, "with_ties"], cv=2),
     pg.PairwiseELM(n_nodes=4),

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 from safetensors.numpy import load_file
 
+import forms
 import pairgram as pg
 import reference
 from axes import every
@@ -208,7 +209,7 @@ def test_estimators_do_not_count(monkeypatch):
         _core, "gram", lambda *a, **named: given.append(named["varying"]) or real(*a, **named)
     )
     X, y, qid = dominated(1.0)
-    RankRLS(form="primal").fit(X, y, qid=qid)
+    forms.RankRLS(form="primal").fit(X, y, qid=qid)
     assert given == [None]
     Pairgram.from_rows(X, y, qid=qid)
     assert given[1].tolist() == [20, 20, 20, 20, 20]
@@ -218,7 +219,7 @@ def test_estimators_do_not_count(monkeypatch):
     model=[
         RankRLS(),
         RankRLS(0.0),
-        RankRLS(form="dual"),
+        forms.RankRLS(form="dual"),
         pg.RankRLSCV(),
         pg.RankRLSCV(scale=True),
         pg.RankRLSCV(cv=3),

@@ -305,7 +305,6 @@ MODELS = [
     pg.RankRLS(pairs=None),
     pg.RankRLS(pairs="gain_difference", scale=True),
     pg.RankRLS(pairs=pg.Pairs(scope="global", weighting="documents")),
-    pg.RankRLS(form="dual"),
     pg.RankRLS(feature_map=pg.RandomNodes(30, random_state=0)),
     pg.RankRLS(feature_map=pg.RandomNodes(9, "linear", random_state=0), pairs=None),
     pg.RankRLS(feature_map=FunctionTransformer(np.tanh)),

@@ -16,7 +16,6 @@ SETTINGS = {
     "alpha": 1.5,
     "pairs": Pairs().in_file(),
     "scale": False,
-    "form": "auto",
     "feature_map": None,
     "inputs": None,
     "missing": None,

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
+import forms
 from pairgram import (
     Cross,
     ELMRank,
@@ -68,7 +69,9 @@ def estimators():
     yield "RankRLS", RankRLS(2.0, pairs=Pairs("gain_difference", target="gain"), scale=True)
     yield (
         "RankRLS dual",
-        RankRLS(feature_map=Kernel("linear"), form="dual", pairs=Pairs(weighting="documents")),
+        forms.RankRLS(
+            feature_map=Kernel("linear"), form="dual", pairs=Pairs(weighting="documents")
+        ),
     )
     yield "RankRLS pointwise", RankRLS(pairs=Pairs(None, scope="global"))
     yield "RankRLSCV", RankRLSCV(pairs=["with_ties", "without_ties"], scale=[True, False])
@@ -92,7 +95,7 @@ def estimators():
     yield "RankSVMCV", RankSVMCV([0.1, 1.0], cv=2)
     yield "RankNystroem", RankSVM(feature_map=Nystroem(n_components=4, random_state=0))
     yield "RankRandomFourier", RankSVM(feature_map=RandomFourier(n_components=4, random_state=0))
-    yield "RankRLS dual", RankRLS(form="dual")
+    yield "RankRLS dual", forms.RankRLS(form="dual")
     for kernel in KERNELS:
         yield f"RankRLS {kernel}", RankRLS(feature_map=Kernel(kernel))
     for estimator in (RankRLS, RankSVM, RankRLSCV):

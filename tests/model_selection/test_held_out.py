@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold, RepeatedKFold
 
+import forms
 from axes import every
 from pairgram import (
     ELMRankCV,
@@ -37,7 +38,7 @@ def rows():
 SEARCHES = [
     RankRLSCV(),
     RankRLSCV(scoring="map", pairs=["with_ties", "without_ties"], scale=[True, False]),
-    RankRLSCV([0.1, 10.0], form="dual"),
+    forms.RankRLSCV([0.1, 10.0], form="dual"),
     RankRLSCV([1.0], feature_map=[Kernel("rbf", gamma=g) for g in [0.1, 1.0]]),
     RankRLSCV([1.0, 2.0], pairs=Pairs(scope="global")),
     RankRLSCV(cv=3),

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import forms
 import pairgram as pg
 from axes import every
 from row_value import inputs_of
@@ -50,7 +51,7 @@ def check_table(table, model, spread, share, rtol=1e-9):
         pg.RankRLS(0.5, scale=True),
         pg.RankRLSCV([0.1, 1.0]),
         pg.RankRLSCV([0.1], scale=[True, False]),
-        pg.RankRLSCV(feature_map=pg.Kernel("linear"), form="primal"),
+        forms.RankRLSCV(feature_map=pg.Kernel("linear"), form="primal"),
     ],
     ids=repr,
 )
@@ -138,7 +139,7 @@ def test_models_of_statistics_and_files_know_their_spreads(tmp_path):
 def test_a_refit_that_does_not_measure_forgets():
     X, y, qid = ROWS
     X = X / UNITS
-    for change in ({"pairs": None}, {"form": "dual"}, {"feature_map": pg.Kernel("rbf")}):
+    for change in ({"pairs": None}, {"feature_map": pg.Kernel("rbf")}):
         model = pg.RankRLS().fit(X, y, qid=qid)
         assert len(model.column_weights()["spread"]) == 5
         with pytest.raises(ValueError, match=r"weights needs"):
@@ -146,7 +147,7 @@ def test_a_refit_that_does_not_measure_forgets():
 
 
 def test_models_that_did_not_measure_take_rows():
-    for model in (pg.RankRLS(pairs=None), pg.RankRLS(form="dual")):
+    for model in (pg.RankRLS(pairs=None), forms.RankRLS(form="dual")):
         model = model.fit(X, y, qid=qid)
         with pytest.raises(ValueError, match=r"needs rows here, column_weights\(X, qid=qid\)"):
             model.column_weights()
@@ -163,7 +164,7 @@ def test_models_that_did_not_measure_take_rows():
         (pg.RankRLS(pairs=None).fit(X, y, qid=qid), "there are no pairs$"),
         (pg.RankRLSCV(pairs=[None]).fit(X, y, qid=qid), "there are no pairs$"),
         (pg.RankRLS(pairs=pg.Pairs(None)).fit(X, y, qid=qid), "there are no pairs$"),
-        (pg.RankRLS(form="dual").fit(X, y, qid=qid), "it was solved in the dual form$"),
+        (forms.RankRLS(form="dual").fit(X, y, qid=qid), "it was solved in the dual form$"),
         (pg.RankRLS(prior=np.ones(5)).fit(X, y, qid=qid), "it starts from a prior$"),
         (nodes, "it has nodes$"),
         (small, "it needed no Gram matrix of all pairs .models of fit_many"),
@@ -183,7 +184,7 @@ def test_models_that_did_not_measure_take_rows():
     form=["array", "frame", "float32", "csr"],
     model=[
         pg.RankRLS(),
-        pg.RankRLSCV(form="dual"),
+        forms.RankRLSCV(form="dual"),
         pg.RankSVM(),
         pg.PairwiseELMCV(n_nodes=6, random_state=0),
     ],

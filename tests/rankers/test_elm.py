@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from sklearn.preprocessing import FunctionTransformer
 
+import forms
 import pairgram as pg
 from axes import drawn
 from problems import problems
@@ -26,14 +27,14 @@ def within_queries(scores, query):
 
 def machine(pairs, *args, **options):
     if pairs is None:
-        return pg.PointwiseELM(*args, **options)
-    return pg.PairwiseELM(*args, pairs=pairs, **options)
+        return forms.PointwiseELM(*args, **options)
+    return forms.PairwiseELM(*args, pairs=pairs, **options)
 
 
 def search(pairs, *args, **options):
     if pairs is None:
-        return pg.PointwiseELMCV(*args, **options)
-    return pg.PairwiseELMCV(*args, pairs=pairs, **options)
+        return forms.PointwiseELMCV(*args, **options)
+    return forms.PairwiseELMCV(*args, pairs=pairs, **options)
 
 
 def bias_for(activation):
@@ -151,13 +152,13 @@ def test_leave_one_row_out_in_the_dual():
     X, y, _ = pg.make_ranking(1, 15, n_features=3, random_state=0)
     for options in ({"feature_map": pg.Kernel("rbf")}, {"n_nodes": 60, "activation": "tanh"}):
         for form in ("auto", "dual"):
-            model = pg.PairwiseELMCV([0.1, 10.0], random_state=0, form=form, **options).fit(X, y)
+            model = forms.PairwiseELMCV([0.1, 10.0], random_state=0, form=form, **options).fit(X, y)
             expected = []
             for C in model.Cs_:
                 scores = np.empty(15)
                 for i in range(15):
                     rest = np.arange(15) != i
-                    one = pg.PairwiseELM(C, random_state=0, **options).fit(X[rest], y[rest])
+                    one = forms.PairwiseELM(C, random_state=0, **options).fit(X[rest], y[rest])
                     origin = one.predict(X[rest]).mean()
                     scores[i] = one.predict(X[i : i + 1])[0] - origin
                 expected.append(model.scoring_(y, scores))
@@ -166,14 +167,14 @@ def test_leave_one_row_out_in_the_dual():
 
 def test_the_smaller_system_is_solved():
     X, y, qid = pg.make_ranking(4, 10, n_features=5, random_state=0)
-    forms = {
+    ways = {
         "rows": pg.PairwiseELM(n_nodes=100, activation="relu"),
         "nodes": pg.PairwiseELM(n_nodes=20, activation="relu"),
         "inputs": pg.PairwiseELM(n_nodes=100_000),
         "linear": pg.PointwiseELM(feature_map=pg.Kernel("linear")),
         "kernel": pg.PointwiseELM(feature_map=pg.Kernel("rbf")),
     }
-    found = {name: model.fit(X, y, qid=qid).form_ for name, model in forms.items()}
+    found = {name: model.fit(X, y, qid=qid).form_ for name, model in ways.items()}
     assert found == {
         "rows": "dual",
         "nodes": "primal",
@@ -191,11 +192,13 @@ def test_offsets_of_queries_do_no_harm_in_the_dual(weighted):
     if weighted:
         v[::7] = 0
     options = {"feature_map": pg.Kernel("linear"), "form": "dual"}
-    near = pg.PairwiseELM(1e-2, **options).fit(X, y, qid=qid, sample_weight=v)
+    near = forms.PairwiseELM(1e-2, **options).fit(X, y, qid=qid, sample_weight=v)
     shift = 2.0 ** np.arange(10, 16)[number][:, None]
     far = X + shift
     far[v == 0] += 2.0**30  # rows that do not count
-    close(pg.PairwiseELM(1e-2, **options).fit(far, y, qid=qid, sample_weight=v).coef_, near.coef_)
+    close(
+        forms.PairwiseELM(1e-2, **options).fit(far, y, qid=qid, sample_weight=v).coef_, near.coef_
+    )
     assert pg.RankRLS(1e2).fit(far, y, qid=qid, sample_weight=v).form_ == "dual"
 
 

@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold
 
 import pairgram as pg
 from axes import every
+from forms import in_form
 from parts.support import on_threads
 
 COMPILED = [
@@ -436,4 +437,4 @@ def test_folds_without_a_ridge_have_the_scores_of_refits():
     X, y, qid = rng.normal(size=(12, 8)), rng.normal(size=12), np.repeat(np.arange(4), 3)
     search = pg.RankRLSCV([0.0, 1e-3], cv=2, scoring="pairwise_squared_error")
     scores = search.fit(X, y, qid=qid).scores_
-    np.testing.assert_allclose(scores, search.set_params(form="primal").fit(X, y, qid=qid).scores_)
+    np.testing.assert_allclose(scores, in_form("primal", search).fit(X, y, qid=qid).scores_)

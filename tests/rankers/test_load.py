@@ -131,7 +131,7 @@ FORGED = [
     (prior_model, without("prior"), "'prior.coef_' is no array"),
     (prior_model, of_prior(kind="RankSVM"), "prior: 'alpha' is no setting"),
     (prior_model, of_prior(settings=[]), "prior: the settings must be an object"),
-    (prior_model, of_prior(settings={"feature_map": None}), "prior: form is missing"),
+    (prior_model, of_prior(settings={"feature_map": None}), "prior: fitted is missing"),
     (prior_model, in_prior(n_features_in_=5), "prior: fitted.n_features_in_ is 5, but the"),
     (prior_model, in_fitted(n_features_in_=5), "fitted.n_features_in_ is 5|prior is of 4 features"),
     (prior_model, without("prior.coef_"), "prior: coef_ is missing"),

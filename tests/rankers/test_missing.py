@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
+import forms
 import pairgram as pg
 from axes import every
 from row_value import fill_of, preceded, row_value
@@ -29,7 +30,7 @@ RANKERS = [
     pg.RankRLS(),
     pg.RankRLS(feature_map="quantile"),
     pg.RankRLS(feature_map=pg.Kernel("rbf", gamma=0.1)),
-    pg.RankRLS(form="dual"),
+    forms.RankRLS(form="dual"),
     pg.RankRLS(pairs=None),
     pg.RankRLS(constraint=pg.Positive()),
     pg.RankRLS(feature_map=make_pipeline(pg.Standard(), pg.RandomNodes(**NODES))),

@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import Pipeline
 
+import forms
 import pairgram
 import pairgram as pg
 from axes import every
@@ -67,7 +68,7 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
     X = sp.csr_array(problem.X) if how in ("sparse", "iterated") else problem.X
     named = {"pairs": pg.Pairs(pairs, weighting=weighting, target=target), "scale": how == "scaled"}
     form = how if how in ("primal", "dual") else "auto"
-    model = pg.RankRLS(alpha, **named, form=form, prior=w0)
+    model = forms.RankRLS(alpha, **named, form=form, prior=w0)
     rows = {"qid": problem.query, "sample_weight": problem.v, "query_weight": problem.query_weight}
     with limits_of(**BY_STEPS) if how == "iterated" else nullcontext():
         try:
@@ -86,8 +87,8 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
 @pytest.mark.parametrize("pairs", ["with_ties", "without_ties", None])
 def test_the_path_starts_from_the_prior(form, pairs):
     X, y, qid, w0, o = made()
-    model = pg.RankRLSCV(pairs=pairs, form=form, prior=w0).fit(X, y, qid=qid, offset=o)
-    plain = pg.RankRLSCV(pairs=pairs, form=form).fit(X, y, qid=qid)
+    model = forms.RankRLSCV(pairs=pairs, form=form, prior=w0).fit(X, y, qid=qid, offset=o)
+    plain = forms.RankRLSCV(pairs=pairs, form=form).fit(X, y, qid=qid)
     close(model.alphas_[4:], plain.alphas_, 1e-12)
     L, _ = laplacian(y, qid, pairs)
     known = model.alphas_ >= 1e-7 * 1e4 / 2**15 * plain.alphas_[0]  # a share of λ_max
@@ -126,7 +127,7 @@ ALPHAS = [0.1, 3.0]
 )
 def test_leave_query_out_equals_refits(form, pairs, scope):
     X, y, qid, w0, o = made(1)
-    model = pg.RankRLSCV(
+    model = forms.RankRLSCV(
         ALPHAS,
         pairs=pg.Pairs(pairs, scope=scope),
         form=form,
@@ -153,7 +154,7 @@ def test_folds_equal_refits(form, by_rows, pairs, scale):
     splitter = KFold(3, shuffle=True, random_state=0) if by_rows else pg.QueryKFold(3)
     splits = list(splitter.split(X, y, None if by_rows else qid))
     form = "auto" if scale else form
-    model = pg.RankRLSCV(
+    model = forms.RankRLSCV(
         ALPHAS,
         pairs=pairs,
         cv=splits,
@@ -177,7 +178,9 @@ def test_folds_equal_refits(form, by_rows, pairs, scale):
 def test_leave_row_out_measures_offsets_from_the_mean_of_the_other_rows(pairs, form):
     X, y, qid, w0, o = made(3, n_queries=1, n_rows=12)
     v = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(y))
-    model = pg.RankRLSCV(ALPHAS, pairs=pairs, form=form, scoring="pairwise_squared_error", prior=w0)
+    model = forms.RankRLSCV(
+        ALPHAS, pairs=pairs, form=form, scoring="pairwise_squared_error", prior=w0
+    )
     model.fit(X, y, sample_weight=v, offset=o)
     both = X @ w0 + o
     for alpha, found in zip(ALPHAS, model.scores_, strict=True):
@@ -231,7 +234,7 @@ def test_a_kernel_takes_a_model_and_offsets(tmp_path):
     L, _ = laplacian(y, qid, "without_ties")
     told = {"scoring": "pairwise_squared_error", "prior": FrozenEstimator(of_prior)}
     kernel = [pg.Kernel("rbf", gamma=0.25)]
-    model = pg.RankRLSCV(ALPHAS, pairs="without_ties", feature_map=kernel, **told)
+    model = forms.RankRLSCV(ALPHAS, pairs="without_ties", feature_map=kernel, **told)
     model.fit(X, y, qid=qid, offset=o)
     alpha = model.alpha_
     a = np.linalg.solve(L @ K + alpha * np.eye(len(y)), L @ (y - p - o))
@@ -459,7 +462,7 @@ def test_default_alphas_reach_the_prior(how):
         "offset": {},
         "positive": {"constraint": pg.Positive()},
     }[how]
-    search = pg.RankRLSCV(scoring="pairwise_squared_error", **options)
+    search = forms.RankRLSCV(scoring="pairwise_squared_error", **options)
     search.fit(X, y, qid=qid, offset=offset)
     plain = pg.RankRLSCV(scoring="pairwise_squared_error").fit(X, y, qid=qid)
     assert plain.alphas_.shape == (34,)

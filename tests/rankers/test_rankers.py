@@ -89,7 +89,6 @@ CHANGED = {
     "n_components": 3,
     "random_state": 77,
     "pairs": pg.Pairs("without_ties", scope="query"),
-    "form": "primal",
     "landmarks": "kmeans",
 }
 

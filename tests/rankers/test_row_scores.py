@@ -47,7 +47,7 @@ MODELS = {
         for kernel in KERNELS
     },
     **{
-        f"{kernel} kernel": pg.RankRLS(feature_map=pg.Kernel(kernel), form="dual")
+        f"{kernel} kernel": pg.RankRLS(feature_map=pg.Kernel(kernel))
         for kernel in KERNELS
         if kernel != "linear"
     },

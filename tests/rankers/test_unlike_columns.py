@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+import forms
 from axes import every
 from pairgram import (
     Kernel,
@@ -198,7 +199,7 @@ def test_a_dual_form_of_sparse_rows_or_comparisons_tells_what_it_loses():
     with pytest.warns(UserWarning, match="column 1 of X .* column [02]"):
         RankRLS().fit(wide, y, qid=qid)
     with pytest.warns(UserWarning, match="column 1 of X .* column [02]"):
-        RankRLS(form="dual").fit(X, Preferences([0, 1], [5, 7]))
+        forms.RankRLS(form="dual").fit(X, Preferences([0, 1], [5, 7]))
 
 
 def test_many_columns_of_which_nothing_is_lost_are_no_warning():

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 import pairgram as pg
+from forms import in_form
 from row_value import row_value
 
 
@@ -107,6 +108,12 @@ class Journey:
 
     def with_parameters(self, **changed: Any) -> "Journey":
         return replace(self, estimator=clone(self.estimator).set_params(**changed))
+
+    def in_form(self, form: str) -> "Journey":
+        """Return the journey in this form, if its ranker solves one."""
+        own = clone(self.estimator)
+        solves = hasattr(own._spec(), "form")
+        return replace(self, estimator=in_form(form, own) if solves else own)
 
     def nudged(self, share: float, seed: int, values_too: bool = False) -> "Journey":
         """Return the journey with columns that differ by a share of their deviations, or values.

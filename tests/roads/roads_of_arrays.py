@@ -324,7 +324,7 @@ def comparisons(journey: Journey) -> Outcome | None:
 
 def of_inputs(journey: Journey) -> Outcome:
     """The plain road of the columns themselves, as statistics have them."""
-    return plain(journey.with_parameters(feature_map=None, form="primal"))
+    return plain(journey.with_parameters(feature_map=None).in_form("primal"))
 
 
 @road(kinds=("RankRLS of comparisons",), plain=of_inputs, nudge=2.0**-40)

@@ -121,7 +121,7 @@ def other_form(journey: Journey) -> Outcome:
     forms = ("primal", "dual")
     rows, columns = journey.rows.X.shape
     form = forms[rows > columns if journey.seed % 4 else rows <= columns]
-    return outcome_of(journey, journey.with_parameters(form=form).fit())
+    return outcome_of(journey, journey.in_form(form).fit())
 
 
 # The kinds of which statistics know all that matters, but for inputs.
@@ -147,7 +147,7 @@ def _model(journey: Journey, statistics: Pairgram) -> Outcome:
 
 
 def without_inputs(journey: Journey) -> Outcome:
-    return plain(journey.with_parameters(feature_map=None, form="primal"))
+    return plain(journey.with_parameters(feature_map=None).in_form("primal"))
 
 
 @road(kinds=STATISTICS, plain=without_inputs, refuses=("no rows",))
@@ -186,7 +186,7 @@ def of_weighed_queries(journey: Journey) -> Outcome:
     """Fit queries of two weights; with a single list, rows of two weights."""
     factor, is_older = _in_two_parts(journey)
     weight, rows = np.where(is_older, factor * factor, factor), journey.rows
-    journey = journey.with_parameters(feature_map=None, form="primal")
+    journey = journey.with_parameters(feature_map=None).in_form("primal")
     if not Pairs.of(journey.parameters["pairs"]).joins_all_rows:
         return outcome_of(journey, journey.fit(query_weight=weight))
     weight = weight if rows.weight is None else weight * rows.weight

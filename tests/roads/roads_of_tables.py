@@ -50,19 +50,14 @@ KINDS = (
 
 def in_primal_form(journey: Journey) -> Outcome:
     """The plain road in the form that tables have, with the held-out scores of tables."""
-    return plain(_primal(journey))
-
-
-def _primal(journey: Journey) -> Journey:
-    changed = {"form": "primal"} if "form" in journey.parameters else {}
-    return journey.with_parameters(**changed)
+    return plain(journey.in_form("primal"))
 
 
 def of_table(journey: Journey, table: Any) -> Outcome | None:
     """Fit and score a table; the scores of arrays and the metric of the table are the same."""
     if journey.is_search and len(journey.rows.offsets) == 2:
         return None
-    model = _primal(journey).estimator.fit(table)
+    model = journey.in_form("primal").estimator.fit(table)
     scores = np.asarray(model.predict(table))
     np.testing.assert_array_equal(scores, model.predict(journey.rows.X))
     rows = journey.rows
@@ -283,7 +278,7 @@ def passes_over_csr_blocks(journey: Journey) -> Outcome | None:
         table = scan(lambda: _csr_blocks(journey))
         if table.in_memory() is not None:
             return None
-        model = _primal(in_features(journey)).estimator.fit(table)
+        model = in_features(journey).in_form("primal").estimator.fit(table)
     return outcome_of(journey, model, scores=model.predict(table))
 
 

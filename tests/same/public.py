@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pairgram
+from forms import in_form
 
 # What later versions call otherwise: the name here -> the name in the older version. It is the name
 # of a function, class, parameter, attribute or array of a file, or "parameter=word" for a word of a
@@ -28,7 +29,8 @@ class Public:
         return Public(found) if callable(found) or isinstance(found, ModuleType) else found
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        return self._it(*positional, **_in_its_words(self._it, named))
+        form = named.pop("form", "auto") if "form" not in _parameters(self._it) else "auto"
+        return in_form(form, self._it(*positional, **_in_its_words(self._it, named)))
 
 
 def attribute(it: Any, name: str, *default: Any) -> Any:

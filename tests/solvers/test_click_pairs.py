@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.model_selection import GridSearchCV
 
+import forms
 import pairgram as pg
 from pairgram import (
     Clicks,
@@ -100,7 +101,7 @@ def test_every_click_is_compared_with_all_other_rows(seed, weighting, weighs):
     expected = solved(0.3, X, clicks, qid, propensity, weight, weighting)
     model = RankRLS(0.3, pairs=Pairs(weighting=weighting)).fit(X, y, **named)
     close(model.coef_, expected, 1e-11)
-    dual = RankRLS(0.3, pairs=Pairs(weighting=weighting), form="dual").fit(X, y, **named)
+    dual = forms.RankRLS(0.3, pairs=Pairs(weighting=weighting), form="dual").fit(X, y, **named)
     close(dual.coef_, expected, 1e-9)
     statistics = Pairgram.from_rows(X, y, **named, pairs=Pairs("clicks", weighting=weighting))
     close(RankRLS.from_pairgram(statistics, 0.3).coef_, expected, 1e-11)
@@ -137,7 +138,7 @@ def test_the_loss_of_statistics_differs_from_that_of_pairs_by_a_constant():
 def test_every_list_is_held_out_exactly(seed, form):
     X, clicks, qid, propensity, _ = log(seed)
     for alpha in ALPHAS:
-        search = RankRLSCV([alpha], form=form)
+        search = forms.RankRLSCV([alpha], form=form)
         search.fit(X, Clicks(clicks, propensity), qid=qid)
         expected = np.empty(len(X))
         for one in np.unique(qid):
@@ -160,11 +161,11 @@ def test_folds_and_groups_are_refits(form):
         rest = [values[train] for values in (X, clicks, qid, propensity)]
         expected[test] = X[test] @ solved(1.0, *rest)
     for cv in (QueryKFold(3), folds):
-        search = RankRLSCV([1.0], form=form, cv=cv)
+        search = forms.RankRLSCV([1.0], form=form, cv=cv)
         found = search.fit(X, y, **named).held_out_
         close(within(found, clicks, qid), within(expected, clicks, qid), 1e-9)
     groups = qid % 4
-    search = RankRLSCV([1.0], form=form).fit(X, y, **named, groups=groups)
+    search = forms.RankRLSCV([1.0], form=form).fit(X, y, **named, groups=groups)
     for one in range(4):
         out = groups == one
         rest = [values[~out] for values in (X, clicks, qid, propensity)]

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+import forms
 from axes import every
 from pairgram import (
     Kernel,
@@ -39,7 +40,7 @@ def wide_rows(n_rows=5_000, n_features=100_000, per_row=20, seed=0):
 )
 def test_equal_to_the_direct_solution(limits_of, problem, pairs, weighting, scale):
     weights = {"sample_weight": problem.v, "query_weight": problem.query_weight}
-    model = RankRLS(0.3, pairs=Pairs(pairs, weighting=weighting), scale=scale, form="primal")
+    model = forms.RankRLS(0.3, pairs=Pairs(pairs, weighting=weighting), scale=scale, form="primal")
     try:
         model.fit(sp.csr_array(problem.X), problem.y, qid=problem.query, **weights)
     except ValueError:  # no pairs
@@ -100,7 +101,7 @@ def test_a_small_ridge_decides_where_no_pair_differs(iterate, shape, share):
     X.data[:] = 1.0
     dense = X.toarray()
     alpha = share * RankRLSCV(cv=3).fit(dense, y, qid=qid).alphas_[0]
-    direct = RankRLS(alpha, form="dual").fit(dense, y, qid=qid).coef_
+    direct = forms.RankRLS(alpha, form="dual").fit(dense, y, qid=qid).coef_
     found = RankRLS(alpha).fit(X, y, qid=qid).coef_  # warnings are errors here
     np.testing.assert_allclose(found, direct, rtol=0, atol=3e-6 * abs(direct).max())
 
@@ -109,7 +110,7 @@ def test_a_hundred_thousand_features():
     X, y, qid = wide_rows()  # their Gram matrix would take 80 GB
     model = RankRLS(1.0).fit(X, y, qid=qid)
     assert (model.form_, model.coef_.shape) == ("primal", (100_000,))
-    dual = RankRLS(1.0, form="dual").fit(X[:500], y[:500], qid=qid[:500])
+    dual = forms.RankRLS(1.0, form="dual").fit(X[:500], y[:500], qid=qid[:500])
     assert dual.form_ == "dual"
     f = model.predict(X)
     index = qid[:, None] == np.arange(200)

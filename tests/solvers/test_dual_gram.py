@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from threadpoolctl import threadpool_limits
 
+import forms
 import reference
 from axes import every
 from pairgram import (
@@ -509,7 +510,7 @@ def test_memory_is_that_of_the_formula(set_limits, dtype):
     [(None, False, 3), (3, False, 3), ("leave-pair-out", False, 3), ("leave-pair-out", True, 3)],
 )
 def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, words):
-    n = 160 if weighted else 384  # by Python in 2n steps
+    n = 224 if weighted else 384  # by Python in 2n steps
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
     v = rng.uniform(1, 2, n) if weighted else None
@@ -536,7 +537,7 @@ def test_the_kernel_is_not_made_where_its_system_has_no_room(
 ):
     X = np.random.default_rng(0).normal(size=(10, 30))
     X = X @ X.T if features == 0 else X
-    model = (RankRLSCV([1.0]) if search else RankRLS()).set_params(**parameters)
+    model = RankRLSCV([1.0], **parameters) if search else forms.RankRLS(**parameters)
     needed = per_square * 100.0 + features
     free_memory(needed)
     model.fit(X, np.arange(10.0))
@@ -552,13 +553,13 @@ def test_rows_of_float32(kernel):
     X32 = X.astype(np.float32)
     named = {"feature_map": Kernel(kernel, gamma=0.2), "form": "dual"}
     searches = [
-        RankRLSCV(**named, scoring="pairwise_squared_error").fit(rows, y, qid=qid)
+        forms.RankRLSCV(**named, scoring="pairwise_squared_error").fit(rows, y, qid=qid)
         for rows in (X32, X32.astype(np.float64))
     ]
     np.testing.assert_allclose(searches[0].scores_, searches[1].scores_, rtol=1e-7)
     largest = searches[1].alphas_[0] * 1e4 / 2**15
     for share in (1e-2, 1e-4, 1e-6, 1e-8):
-        model = RankRLS(share * largest, **named)
+        model = forms.RankRLS(share * largest, **named)
         expected = model.fit(X, y, qid=qid).predict(X)
         scores = model.fit(X32, y, qid=qid).predict(X32)
         assert scores.dtype == np.float32
@@ -705,6 +706,6 @@ def test_sparse_rows_with_a_huge_column(form):
     X, y, qid = rng.normal(size=(12, 20)), rng.normal(size=12), np.repeat([0, 1, 2], 4)
     X[rng.random(X.shape) < 0.5] = 0.0
     X[:, 7] = 1.7e9 + np.arange(12)
-    dense = RankRLS(0.5, form=form).fit(X, y, qid=qid)
-    rows = RankRLS(0.5, form=form).fit(sp.csr_array(X), y, qid=qid)
+    dense = forms.RankRLS(0.5, form=form).fit(X, y, qid=qid)
+    rows = forms.RankRLS(0.5, form=form).fit(sp.csr_array(X), y, qid=qid)
     np.testing.assert_allclose(rows.coef_, dense.coef_, rtol=1e-9, atol=1e-12)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
+import forms
 from axes import drawn, every
 from fuzz import forge
 from pairgram import ElasticNet, Nystroem, Pairgram, Pairs, RandomNodes, RankRLS, make_ranking, scan
@@ -89,7 +90,7 @@ def test_a_decayed_sum_is_a_fit_with_weights_that_decay(pairs, weighting, featur
         )
         total = today if total is None else 0.8 * total + today
     weight = 0.8 ** (4 - day)
-    fit = RankRLS(0.5, feature_map=feature_map, form="primal", **named)
+    fit = forms.RankRLS(0.5, feature_map=feature_map, form="primal", **named)
     model = fit.fit(X, Y, qid=QID, query_weight=weight)
     found = RankRLS.from_pairgram(total, 0.5)
     scale = np.abs(model.coef_).max()
@@ -108,7 +109,9 @@ def test_a_decayed_sum_of_one_list_is_a_fit_with_weights_of_rows_that_decay(weig
     for number in range(5):
         today = Pairgram.from_rows(X[day == number] + 1e5, Y[day == number], **named)
         total = today if total is None else 0.8 * total + today
-    model = RankRLS(0.5, form="primal", **named).fit(X + 1e5, Y, sample_weight=0.8 ** (4 - day))
+    model = forms.RankRLS(0.5, form="primal", **named).fit(
+        X + 1e5, Y, sample_weight=0.8 ** (4 - day)
+    )
     found = RankRLS.from_pairgram(total, 0.5)
     np.testing.assert_allclose(found.coef_, model.coef_, rtol=1e-9)
     spread = model.column_weights()["spread"]

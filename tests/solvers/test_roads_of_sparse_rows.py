@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+import forms
 import pairgram as pg
 from axes import every
 from pairgram._support import limits
@@ -200,7 +201,7 @@ def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, 
     times = rng.integers(-8, 8, 60) + 2.0**40 * (1 + lists % 3)
     X = np.column_stack([np.where(lists % 2 == 0, times, 0.0), X])
     X[5, 7] = 0.0
-    model = pg.RankRLS(1.0, form="dual", pairs=pg.Pairs(scope=scope))
+    model = forms.RankRLS(1.0, form="dual", pairs=pg.Pairs(scope=scope))
     dense = model.fit(X, y, qid=qid, sample_weight=weight).coef_
     found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weight).coef_
     np.testing.assert_allclose(found, dense, rtol=0, atol=1e-12 * abs(dense).max())
@@ -216,8 +217,8 @@ def test_a_query_without_entries_is_one_of_zeros():
     X[12:24] = 0
     X = X.tocsr()
     for rows in (X, 0 * X):
-        dense = pg.RankRLS(form="dual").fit(rows.toarray(), y, qid=qid).coef_
-        found = pg.RankRLS(form="dual").fit(rows, y, qid=qid).coef_
+        dense = forms.RankRLS(form="dual").fit(rows.toarray(), y, qid=qid).coef_
+        found = forms.RankRLS(form="dual").fit(rows, y, qid=qid).coef_
         np.testing.assert_allclose(found, dense, rtol=0, atol=1e-10 * (abs(dense).max() + 1e-300))
 
 
@@ -371,7 +372,7 @@ def test_rows_of_weight_0_do_not_hide_what_the_others_share(pairs, form):
     counts = weights > 0
     y = rng.integers(0, 3, 40).astype(float)
     X[counts, 0] = 1e9 + y[counts] + rng.normal(size=36)
-    model = pg.RankRLS(1e-3, pairs=pairs, form=form)
+    model = forms.RankRLS(1e-3, pairs=pairs, form=form)
     expected = clone(model).fit(X[counts], y[counts], qid=qid[counts]).coef_
     found = model.fit(sp.csr_array(X), y, qid=qid, sample_weight=weights).coef_
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * abs(expected).max())

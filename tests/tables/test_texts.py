@@ -20,6 +20,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+import forms
 import shop
 from axes import every
 from pairgram import RandomNodes, RankRLS, evaluate, export, predict, row_scorer, scan
@@ -237,7 +238,7 @@ def test_models_that_cannot_read_text_of_tables():
 def test_many_categories_take_no_more_time_than_rows():
     ids = np.arange(4000)
     frame = pd.DataFrame({"id": ids.astype(str), "n": ids, "price": ids / 100})
-    for name, ranker in (("n", RankRLS(form="dual")), ("id", RankRLS(form="dual"))):
+    for name, ranker in (("n", forms.RankRLS(form="dual")), ("id", forms.RankRLS(form="dual"))):
         columns = make_column_transformer((ONE_HOT, [name]), ("passthrough", ["price"]))
         y, one_list = np.sin(ids[:1500]), {"rankrls__qid": np.zeros(1500)}
         model = make_pipeline(columns, ranker).fit(frame[:1500][[name, "price"]], y, **one_list)

@@ -253,7 +253,6 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
         default="pairs",
     ),
     "scope": Parameter(choice(*words(Scope))),
-    "form": Parameter(choice(*words(Form))),
     "n_nodes": Parameter(COUNT, "--nodes N", "Number of random nodes. [default: the model's]"),
     "activation": Parameter(
         None,

@@ -348,7 +348,7 @@ class Posterior:
             raise ValueError(
                 "weights cannot be drawn for a model with a kernel, or with more features than "
                 "rows, because its scores also vary in directions that no weight describes: take a "
-                "feature_map such as Nystroem or RandomFourier, or form='primal'"
+                "feature_map such as Nystroem or RandomFourier, or scale=True"
             )
         normal = generator(random_state).normal(size=(int(n_draws), len(self.root)))
         with single_threaded_blas:

@@ -114,7 +114,6 @@ OF_PRIOR = Setting(
 )
 IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
 OF_RIDGE = {
-    **stored("form"),
     "prior?": OF_PRIOR,
     "fitted": IN_A_FORM,
 }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.parameters import Form, check_C
+from pairgram._support.parameters import check_C
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.features.row_values import Chain
@@ -62,7 +62,6 @@ class _Machine(LinearRanker):
     n_nodes: int = 1000
     activation: Activations = "linear"
     feature_map: Transformer | None = None
-    form: Form = "auto"
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
 
@@ -79,7 +78,6 @@ class _MachineSearch(LinearSearch):
     n_nodes: int = 1000
     activation: Activations = "linear"
     feature_map: Any | Sequence[Any] = None
-    form: Form = "auto"
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
 
@@ -101,10 +99,6 @@ class PointwiseELM(_Machine):
         What comes before these nodes: a scale, such as "standard", or `Fill`. Or what takes their
         place: ``RandomNodes(...)`` with other settings, or a `Kernel`. A Pipeline has both. With
         ``Kernel("linear")`` the model is linear in the columns.
-    form : {"auto", "primal", "dual"}, default="auto"
-        "primal" solves a system with one unknown per node or input, "dual" one with one unknown per
-        row. Both give the same scores. "auto" takes the smaller system. Kernels other than "linear"
-        have only the dual form.
     random_state : int, RandomState, Generator or None, default=None
         Seed or source of the random nodes.
     prior : array-like of shape (n_coefficients,), fitted model or None, default=None
@@ -119,7 +113,9 @@ class PointwiseELM(_Machine):
     feature_map_ : RandomNodes, Kernel, Pipeline that ends in them, or None
         The map whose outputs `coef_` multiplies: scores are ``feature_map_.transform(X) @ coef_``.
     form_ : {"primal", "dual"}
-        The form that was solved.
+        The form that was solved: "primal" is a system with one unknown per node or input, "dual"
+        one with one unknown per row. Both give the same scores. The smaller system is solved, but
+        the dual one for kernels other than "linear".
     n_features_in_, feature_names_in_, uses_qid_, prior_ :
         As in `RankRLS`.
 
@@ -166,7 +162,7 @@ class PairwiseELM(_Machine):
         Weight of the errors relative to ``‖β‖²``.
     pairs : Pairs, str or callable, default="with_ties"
         What is compared, as in `RankRLS`, but not None. The paper takes those with ties.
-    n_nodes, activation, feature_map, form, random_state, prior :
+    n_nodes, activation, feature_map, random_state, prior :
         As in `PointwiseELM`.
 
     Attributes
@@ -220,7 +216,7 @@ class PointwiseELMCV(_MachineSearch):
         As in `RankRLSCV`. By default every query is held out in turn, or every row of a single
         query, and the scores are exact.
     feature_map : as in `PointwiseELM`, or a list of such to choose from, default=None
-    n_nodes, activation, form, random_state, prior :
+    n_nodes, activation, random_state, prior :
         As in `PointwiseELM`.
 
     Attributes
@@ -281,7 +277,7 @@ class PairwiseELMCV(_MachineSearch):
         As in `PointwiseELMCV`.
     pairs : a value as in `PairwiseELM`, or a list of values to choose from, default="with_ties"
     feature_map : as in `PointwiseELM`, or a list of such to choose from, default=None
-    n_nodes, activation, form, random_state, prior :
+    n_nodes, activation, random_state, prior :
         As in `PointwiseELM`.
 
     Attributes

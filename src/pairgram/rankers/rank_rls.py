@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import (
-    Form,
     check,
     check_parameters,
 )
@@ -66,10 +65,6 @@ class RankRLS(LinearRanker):
         stored at once. Maps of this package are applied while the Gram matrix is summed. Other maps
         get y too, and are called for one block of whole queries at a time, and a few times for
         every row (more often with ``scope="global"`` and for every setting that is tried).
-    form : {"auto", "primal", "dual"}, default="auto"
-        "primal" solves a system with one unknown per feature, "dual" one with one unknown per row.
-        Both give the same scores. "auto" takes the smaller system, and the primal one with
-        ``scale=True``. Kernels other than "linear" have only the dual form.
     constraint : Positive, ElasticNet, MaxNonzero or None, default=None
         What the weights must be like: ``Positive(["price"])`` are ≥ 0, for these columns or all;
         ``ElasticNet(0.5)`` has a penalty that makes some exactly 0; with ``MaxNonzero(5)`` at most
@@ -95,7 +90,9 @@ class RankRLS(LinearRanker):
         coefficients are not 0; its ``support_`` gives their row numbers. It holds all rows if all
         coefficients are 0, or if the kernel is "precomputed".
     form_ : {"primal", "dual"}
-        The form that was solved.
+        The form that was solved: "primal" is a system with one unknown per feature, "dual" one with
+        one unknown per row. Both give the same scores. The smaller system is solved, but the primal
+        one with ``scale=True``, and the dual one for kernels other than "linear".
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
         Only present if X had column names.
@@ -178,7 +175,6 @@ class RankRLS(LinearRanker):
     pairs: PairsLike = "with_ties"
     scale: bool = False
     feature_map: Transformer | None = None
-    form: Form = "auto"
     constraint: Constraint | None = None
     prior: Estimator | ArrayLike | None = None
 
@@ -254,7 +250,6 @@ class RankRLSCV(LinearSearch):
         If `scale` contains True, every combination is solved in the primal form.
     feature_map : as in `RankRLS`, or a list of such to choose from
         The list may contain None. Each has a Gram matrix and a decomposition of its own.
-    form : as in `RankRLS`
     constraint : as in `RankRLS`
         Every split is then solved anew, and None as `cv` stands for five folds of queries.
     cv : None, int, splitter, iterable of splits or "leave-pair-out", default=None
@@ -468,7 +463,6 @@ class RankRLSCV(LinearSearch):
     pairs: PairsLike | Sequence[PairsLike] = "with_ties"
     scale: bool | Sequence[bool] = False
     feature_map: Any | Sequence[Any] = None
-    form: Form = "auto"
     cv: CV = None
     scoring: Scoring = None
     constraint: Constraint | None = None

@@ -164,6 +164,7 @@ class RidgeSpec(LeastSquares):
         The ridges. None stands for a grid that depends on the data.
     scales : tuple of bool
     form : {"auto", "primal", "dual"}
+        Which system is solved: "auto" takes the smaller one.
     constraint : Constraint or None
         What the weights must be like.
     """
@@ -330,8 +331,6 @@ class RidgeSpec(LeastSquares):
                 raise ValueError(NO_PRIOR)
             n_columns = data.X.shape[1] if inputs is None else inputs.n_features_in_
             constraint = self.constraint.of_columns(n_columns, data.n_features, data.names)
-            if self.form == "dual":
-                raise ValueError("form must not be 'dual' with a constraint")
             if scipy.sparse.issparse(data.X):
                 require_gram(data.n_features, SPARSE_GRAM)
             if data.preferences is not None:
@@ -685,7 +684,7 @@ def ridge_spec(
     """
     rows = _rows_of(model, [way], takes_path=False)
     alphas = np.array([float(alpha)])
-    return RidgeSpec(rows, (settings,), alphas, form=model.form, **others)
+    return RidgeSpec(rows, (settings,), alphas, **others)
 
 
 def search_spec(
@@ -711,7 +710,6 @@ def search_spec(
         rows,
         tuple(settings),
         alphas,
-        form=model.form,
         search=search,
         **others,
     )
@@ -724,8 +722,6 @@ def _rows_of(model: BaseEstimator, ways: Sequence[Chain], takes_path: bool) -> P
             way.then._function()  # which checks it
     ways = [way._replace(then=None) if is_linear_kernel(way.then) else way for way in ways]
     no_columns, no_table = "", ""
-    if model.form == "dual":
-        no_table = "form='dual' needs all rows in memory, so a table cannot be fitted"
     for kernel in [way.then.kernel for way in ways if is_kernel(way.then)]:
         what = f"kernel={kernel!r}"
         no_columns = no_columns or what

@@ -15,7 +15,7 @@ import scipy.sparse
 
 from pairgram._support import limits
 from pairgram._support.checks import Vector, first_not_finite
-from pairgram._support.parameters import Form, check
+from pairgram._support.parameters import Form
 from pairgram._support.row_warnings import loses_narrow, warn_of_time
 from pairgram.data.dataset import RankingData, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
@@ -134,20 +134,14 @@ class Coordinates:
         Raises
         ------
         ValueError
-            If `form` is unknown, or impossible with the kernel or with `scale`.
+            If there is a kernel, and `scale`.
         MemoryError
             If the dual form of the features does not fit in memory. Nothing is computed then.
         """
-        check("form", form)
-        if kernel and form == "primal":
+        if scale and kernel:
             raise ValueError(
-                f"form='primal' needs features: kernel={data.feature_map.kernel!r} has the dual"
-            )
-        if scale and (kernel or form == "dual"):
-            what = f"kernel={data.feature_map.kernel!r}" if kernel else "form='dual'"
-            raise ValueError(
-                f"scale=True scales the features of the primal form, not with {what}: scale X "
-                "before, as by MinMaxScaler in a Pipeline"
+                "scale=True scales the features of the primal form, not with kernel="
+                f"{data.feature_map.kernel!r}: scale X before, as by MinMaxScaler in a Pipeline"
             )
         direct: Callable[[], Coordinates]
         if data.preferences is not None:

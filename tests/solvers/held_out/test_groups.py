@@ -13,6 +13,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 
+import forms
 import pairgram as pg
 from pairgram import Kernel, QueryKFold, RandomNodes, RankRLS, RankRLSCV, RankSVMCV
 
@@ -77,10 +78,12 @@ def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, wei
         given_rows["offset"] = rng.standard_normal(len(y))
     settings = {"pairs": pg.Pairs(pairs, weighting=weighting)}
     splits = list(LeaveOneGroupOut().split(X, y, groups))
-    expected = refitted(RankRLS(**settings), splits, X, y, qid, **given_rows)
+    expected = refitted(forms.RankRLS(**settings), splits, X, y, qid, **given_rows)
     given_X = scipy.sparse.csr_array(X) if sparse else X
     with limits_of(group_flops=ROADS[road]):
-        found = held_out(RankRLSCV(**settings), given_X, y, qid=qid, groups=groups, **given_rows)
+        found = held_out(
+            forms.RankRLSCV(**settings), given_X, y, qid=qid, groups=groups, **given_rows
+        )
     same(found, expected)
 
 
@@ -101,8 +104,8 @@ def test_other_forms(road, settings, set_limits):
     set_limits(group_flops=ROADS[road])
     X, y, qid, groups = rows_in_groups(1)
     splits = list(LeaveOneGroupOut().split(X, y, groups))
-    expected = refitted(RankRLS(**settings), splits, X, y, qid)
-    found = held_out(RankRLSCV(**settings), X, y, qid=qid, groups=groups)
+    expected = refitted(forms.RankRLS(**settings), splits, X, y, qid)
+    found = held_out(forms.RankRLSCV(**settings), X, y, qid=qid, groups=groups)
     if (
         pg.Pairs.of(settings.get("pairs", "with_ties")).scope != "global"
     ):  # scores may have another constant in every query
@@ -192,8 +195,8 @@ def test_auto_ranker_and_fit_many():
 def test_without_pairs_within_queries_groups_serve_as_ids():
     X, y, _, groups = rows_in_groups(7)
     for settings in ({"pairs": pg.Pairs(scope="global")}, {"pairs": None}):
-        found = RankRLSCV(**settings).fit(X, y, groups=groups)
-        again = RankRLSCV(**settings).fit(X, y, qid=groups)
+        found = forms.RankRLSCV(**settings).fit(X, y, groups=groups)
+        again = forms.RankRLSCV(**settings).fit(X, y, qid=groups)
         np.testing.assert_array_equal(found.scores_, again.scores_)
         assert not found.uses_qid_
 
@@ -202,10 +205,10 @@ def test_without_pairs_within_queries_groups_serve_as_ids():
 def test_without_query_ids_groups_have_an_order(settings):
     X, y, _, groups = rows_in_groups(10)
     for cv, first in (("forward", 1), (TimeSeriesSplit(3), 3)):
-        found = RankRLSCV(ALPHAS, cv=cv, **settings).fit(X, y, groups=groups)
+        found = forms.RankRLSCV(ALPHAS, cv=cv, **settings).fit(X, y, groups=groups)
         ends = range(first, 6)
         splits = [(np.flatnonzero(groups < k), np.flatnonzero(groups == k)) for k in ends]
-        again = RankRLSCV(ALPHAS, cv=splits, **settings).fit(X, y, qid=groups)
+        again = forms.RankRLSCV(ALPHAS, cv=splits, **settings).fit(X, y, qid=groups)
         np.testing.assert_allclose(found.scores_, again.scores_, rtol=1e-12)
 
 

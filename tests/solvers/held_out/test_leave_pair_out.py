@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
+import forms
 import reference
 from axes import every
 from pairgram import Kernel, PointwiseELMCV, RankRLSCV, kernel_matrix
@@ -172,7 +173,7 @@ def test_refits_without_a_pair_that_counts_predict_ties(form):
     X = np.array([1.0, 2, 1, 1, 1, 2])[:, None]
     weight = [0.29840122301687566, 0.3139860020343368, 0.8917110704451572]
     weight += [0.5851629398909081, 0.47130966518183137, 0.0]
-    search = RankRLSCV(
+    search = forms.RankRLSCV(
         [0.5, 20.0],
         pairs=Pairs("without_ties", scope="global", target="gain"),
         cv="leave-pair-out",

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import forms
 from pairgram import RankRLSCV, make_ranking
 from reference import laplacian
 
@@ -51,7 +52,7 @@ def test_scores_keep_their_digits(set_limits, pairs, big, small):
     def errors():
         found = []
         for alpha in alphas:
-            search = RankRLSCV([alpha], pairs=pairs, form="primal")
+            search = forms.RankRLSCV([alpha], pairs=pairs, form="primal")
             held_out = search.fit(X, y, qid=qid, sample_weight=v).held_out_
             of_query = {query: held_out[qid == query] for query in (0, 3)}
             found.append(
@@ -89,7 +90,7 @@ def test_the_largest_directions_are_refitted_first(set_limits):
     own[np.arange(len(y)), qid] = 1e4 * 2.0**qid * rng.normal(size=len(y))
     X = np.hstack([X, own])
     alpha = RankRLSCV(cv=2).fit(X, y, qid=qid).alphas_[0] / 1e9
-    search = RankRLSCV([alpha], form="primal")
+    search = forms.RankRLSCV([alpha], form="primal")
     every = search.fit(X, y, qid=qid).held_out_
     set_limits(held_refits=1)
     one = search.fit(X, y, qid=qid).held_out_
@@ -106,7 +107,7 @@ def test_small_ridges_keep_their_digits(big, small):
     X, y, qid, v = rows(big, small)
     largest = RankRLSCV(cv=3).fit(X, y, qid=qid, sample_weight=v).alphas_[0] / 3.2768
     for alpha in largest / 10.0 ** np.array([0, 3, 5, 7, 10]):
-        search = RankRLSCV([alpha], form="primal")
+        search = forms.RankRLSCV([alpha], form="primal")
         scores = search.fit(X, y, qid=qid, sample_weight=v).held_out_[qid == 0]
         assert error(scores, without(X, y, qid, v, alpha, "with_ties", 0)) < 3e-10
 
@@ -122,7 +123,7 @@ def test_columns_that_each_query_has_for_itself(leak):
     X, y = np.hstack([rng.normal(size=(96, 3)), own]), rng.integers(0, 4, 96).astype(float)
     largest = RankRLSCV(cv=3).fit(X, y, qid=qid).alphas_[0] / 3.2768
     for alpha in largest / np.array([1e6, 1e10]):
-        search = RankRLSCV([alpha], form="primal").fit(X, y, qid=qid)
+        search = forms.RankRLSCV([alpha], form="primal").fit(X, y, qid=qid)
         for query in (0, 23):
             exact = without(X, y, qid, np.ones(96), alpha, "with_ties", query)
             assert error(search.held_out_[qid == query], exact) < 1e-12

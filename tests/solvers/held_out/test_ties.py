@@ -10,6 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings, strategies as st
 from sklearn.metrics.pairwise import pairwise_kernels
 
+import forms
 from axes import drawn
 from pairgram import (
     ELMRankCV,
@@ -111,7 +112,7 @@ def test_searches_choose_as_refits_do(draw, form, kernel, pairs, cv, metric, see
     X, y = draw(rng), rng.integers(0, 3, len(QUERY)) * 1.0
     folds = leave_queries_out(QUERY) if cv is None else list(QueryKFold(cv).split(X, y, qid=QUERY))
     scores = refit_scores(X, y, QUERY, kernel, pairs, ALPHAS, folds)
-    search = RankRLSCV(
+    search = forms.RankRLSCV(
         ALPHAS, feature_map=kernel and Kernel(kernel), form=form, pairs=pairs, cv=cv, scoring=metric
     )
     assert_as_refits(search.fit(X, y, qid=QUERY), metric, y, QUERY, scores)
@@ -125,7 +126,7 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
         X, y = rng.random((len(QUERY), 3)), np.zeros(len(QUERY))
         y[QUERY == 0] = rng.integers(0, 3, QUERY_SIZE)
         scores = refit_scores(X, y, QUERY, kernel, "with_ties", ALPHAS, leave_queries_out(QUERY))
-        search = RankRLSCV(
+        search = forms.RankRLSCV(
             ALPHAS, feature_map=kernel and Kernel(kernel), form=form, scoring=metric
         ).fit(X, y, qid=QUERY)
         assert_as_refits(search, metric, y, QUERY, scores)
@@ -137,12 +138,12 @@ def test_a_rest_without_signal_ties_all_rows(form, kernel, metric):
     "search",
     [
         RankRLSCV(),
-        RankRLSCV(form="primal"),
+        forms.RankRLSCV(form="primal"),
         RankRLSCV(pairs=Pairs(scope="global")),
-        RankRLSCV(pairs=Pairs(scope="global"), form="primal"),
+        forms.RankRLSCV(pairs=Pairs(scope="global"), form="primal"),
         RankRLSCV(pairs=Pairs(scope="global"), feature_map=Kernel("rbf")),
         RankRLSCV(pairs=None),
-        RankRLSCV(pairs="gain_difference", cv=3, form="dual"),
+        forms.RankRLSCV(pairs="gain_difference", cv=3, form="dual"),
         RankRLSCV(scale=True),
         RankRLSCV(feature_map=Kernel("laplacian"), cv=3),
         RankRLSCV(feature_map=Kernel(slow_kernel)),
@@ -179,7 +180,7 @@ def test_a_column_of_one_query_is_unknown_to_the_others(form, kernel, dtype):
     y = rng.integers(0, 3, 200) * 1.0
     qid = np.where(query == 0, 0, 1 + query)
     alphas = 10.0 ** np.arange(4, 0, -1)
-    search = RankRLSCV(
+    search = forms.RankRLSCV(
         alphas,
         feature_map=kernel and Kernel(kernel),
         form=form,
@@ -189,7 +190,7 @@ def test_a_column_of_one_query_is_unknown_to_the_others(form, kernel, dtype):
         np.hstack([X, own]).astype(dtype), y, qid=qid
     )
     without = search.scores_.copy()
-    known = RankRLSCV(search.alphas_, cv=search.cv, scoring="pairwise_accuracy", form="dual")
+    known = forms.RankRLSCV(search.alphas_, cv=search.cv, scoring="pairwise_accuracy", form="dual")
     if kernel is None:
         known.fit(X, y, qid=qid)
         np.testing.assert_allclose(without, known.scores_, atol=1e-12)
@@ -218,7 +219,7 @@ def test_rows_of_one_query_in_folds_tie():
     ]
     for form, kernel in FORMS:
         scores = refit_scores(X, y, one, kernel, "with_ties", ALPHAS, folds)
-        search = RankRLSCV(
+        search = forms.RankRLSCV(
             ALPHAS,
             feature_map=kernel and Kernel(kernel),
             form=form,
@@ -237,7 +238,7 @@ def test_leave_row_out_ties_twins_with_equal_labels(form, kernel):
         y, one = rng.integers(0, 3, 24) * 1.0, np.zeros(24, int)
         folds = [(np.delete(np.arange(24), i), np.array([i])) for i in range(24)]
         scores = refit_scores(X, y, one, kernel, "with_ties", ALPHAS, folds, centred=True)
-        search = RankRLSCV(
+        search = forms.RankRLSCV(
             ALPHAS, feature_map=kernel and Kernel(kernel), form=form, scoring="pairwise_accuracy"
         ).fit(X, y)
         assert_as_refits(search, "pairwise_accuracy", y, one, scores)
@@ -254,7 +255,7 @@ def test_leave_pair_out_ties_what_refits_tie(form, kernel, pairs):
             fold = [(np.delete(np.arange(14), [i, j]), np.array([i, j]))]
             scores = refit_scores(X, y, one, kernel, pairs, ALPHAS, fold)
             right += np.stack([(np.sign(scores[:, i] - scores[:, j]) + 1) / 2, np.ones(3)], axis=1)
-        search = RankRLSCV(
+        search = forms.RankRLSCV(
             ALPHAS,
             feature_map=kernel and Kernel(kernel),
             form=form,
@@ -272,7 +273,7 @@ def test_rows_of_a_validation_set_tie(form, kernel):
     X, y = rows_with_names(rng), rng.integers(0, 3, len(QUERY)) * 1.0
     train, test = np.flatnonzero(QUERY < 4), np.flatnonzero(QUERY >= 4)
     scores = refit_scores(X, y, QUERY, kernel, "with_ties", ALPHAS, [(train, test)])[:, test]
-    search = RankRLSCV(
+    search = forms.RankRLSCV(
         ALPHAS, feature_map=kernel and Kernel(kernel), form=form, scoring="pairwise_accuracy"
     )
     held = (X[test], y[test], QUERY[test])
@@ -297,7 +298,7 @@ def test_close_rows_do_not_tie():
     signal = np.tile(np.arange(10.0), 20)
     X = np.column_stack([rng.standard_normal(20)[query], 1e-7 * signal])
     for form, kernel in (("primal", None), ("dual", None), ("auto", "laplacian")):
-        search = RankRLSCV(
+        search = forms.RankRLSCV(
             feature_map=kernel and Kernel(kernel),
             form=form,
             scoring="pairwise_accuracy",
