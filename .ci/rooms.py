@@ -40,7 +40,7 @@ def names_of(room: str) -> set[str]:
 ADDED = {
     "auto": {"auto"},
     "clicks": {"clicked", "propensity", "ips_dcg@10", "--propensity", "clicks"},
-    "cli": {"typer", "shell"},
+    "cli": {"shell"},
     "comparisons": {"compared", "leave-item-out", "leave-comparison-out", "leave-group-out"},
     "tables": {"Table"},
 }
