@@ -13,14 +13,15 @@ from pairgram._rooms import ROOMS
 from pairgram._support.parameters import (
     FOURIER_KERNEL,
     KERNEL_PARAMETERS,
-    PARAMETERS,
     POSITIVE,
     ActivationName,
+    Convention,
     EngineName,
     FusionName,
     InputsName,
     PairsName,
     Setting,
+    Weighting,
     choice,
     integer,
     words,
@@ -411,7 +412,7 @@ _KERNEL_MODELS = f"rankrls {_ELMS} rank-nystroem rank-fourier"
 _FITS, _MEASURES = "train letor", "train evaluate compare"
 _PAIRS = choice(*(name for name in words(PairsName) if name != "clicks"), "none")
 _SUMMARIES = "; ".join(f"{name}: {model.summary}" for name, model in MODELS.items())
-_CONVENTION = PARAMETERS["convention"].setting
+_CONVENTION = choice(*words(Convention))
 _TO_WRITE = "device or pipe to write to; - stands for standard output."
 
 OPTIONS = (
@@ -585,7 +586,7 @@ OPTIONS = (
         _FITS,
         "What has weight 1 in the objective: {names}. Weights of rows are --weight. "
         "[default: pairs]",
-        PARAMETERS["weighting"].setting,
+        choice(*words(Weighting)),
         models="rankrls",
     ),
     Option(
