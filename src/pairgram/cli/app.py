@@ -7,8 +7,10 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from itertools import zip_longest
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +30,6 @@ LISTS: dict[str, Any] = {"GRID": parse_grid, "A,B,...": parse_names}
 
 def main() -> None:
     """Run the command line and exit; errors are one line and exit code 2, never a traceback."""
-    _open_closed_streams()
     for number in ENDING:  # they raise, so that no temporary files are left behind
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
@@ -112,12 +113,13 @@ def parsed(command: str, given: list[str]) -> SimpleNamespace:
         if flag not in by_flag:
             raise ValueError(_unknown("option", flag, by_flag))
         option = by_flag[flag]
-        if has_value and not option.value:
-            raise ValueError(f"{flag} takes no value, got {value!r}")
         if option.value and not has_value:
             value = next(rest, "")
-        if option.value and not value:
-            raise ValueError(f"{flag} needs a value: {option.flag} {option.value}")
+        if bool(option.value) != bool(value):
+            wanted = f"needs a value: {option.flag} {option.value}"
+            raise ValueError(
+                f"{flag} {wanted if option.value else f'takes no value, got {value!r}'}"
+            )
         found[option].append(_value(option, value))
     values = _arguments(command, written)
     settings: dict[str, Any] = {}
@@ -136,32 +138,26 @@ def parsed(command: str, given: list[str]) -> SimpleNamespace:
 
 def _arguments(command: str, written: list[str]) -> dict[str, Any]:
     """Return the arguments of a command by their names."""
-    values: dict[str, Any] = {}
-    for name in COMMANDS[command].arguments:
-        n_taken = len(written) if name.endswith("...") else 1
-        taken, written = written[:n_taken], written[n_taken:]
-        if not taken and name[0] != "[":
-            raise ValueError(f"Missing argument '{name}'")
-        values[name.strip("[].").lower()] = taken if name[-1] == "." else next(iter(taken), None)
-    if written:  # most often what the shell makes of a pattern without quotes
+    names = COMMANDS[command].arguments
+    needed = [name for name in names if name[0] != "["]
+    found: list[Any] = [written] if written and needed and needed[0][-1] == "." else written
+    if len(found) < len(needed):
+        raise ValueError(f"Missing argument '{needed[len(found)]}'")
+    if len(found) > len(names):  # most often what the shell makes of a pattern without quotes
         raise ValueError(
-            f"Got unexpected extra argument ({' '.join(written)}): a pattern of files needs "
-            "quotes, as in 'data/*.parquet'"
+            f"Got unexpected extra argument ({' '.join(found[len(names) :])}): a pattern of files "
+            "needs quotes, as in 'data/*.parquet'"
         )
-    return values
+    return {name.strip("[].").lower(): one for name, one in zip_longest(names, found)}
 
 
 def _value(option: Option, text: str) -> Any:
     """Return the value of an option that a text stands for."""
-    if not option.value:
-        return True
     if option.value in LISTS:
         return LISTS[option.value](text, option.flag)
-    value: Any = text
-    try:
-        value = NUMBERS.get(option.value, str)(text)
-    except ValueError:
-        assert option.setting is not None  # which refuses the text
+    value: Any = text or True
+    with suppress(ValueError):  # the setting refuses the text
+        value = NUMBERS[option.value](text) if option.value in NUMBERS else value
     if option.setting is not None:
         check_setting(option.flag, value, option.setting)
     return None if option.many and value == "none" else value
@@ -179,20 +175,6 @@ def _as_option(flags: dict[str, str], name: str, value: str | None) -> str:
         return name if value is None else f"{name}={value}" if name else ""
     value = "" if value in (None, "True") else value.strip("'")
     return f"{flags[name]} {value}".rstrip()
-
-
-def _open_closed_streams() -> None:
-    """Replace standard streams that are closed, which Python has as None.
-
-    Notes are then lost. Results, and reading, are an error of the stream: "Bad file descriptor".
-    """
-    for name, flags, mode in (
-        ("stdin", os.O_WRONLY, "r"),
-        ("stdout", os.O_RDONLY, "w"),
-        ("stderr", os.O_WRONLY, "w"),
-    ):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
 def _stop(number: int, frame: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -47,12 +48,14 @@ def export(given: Any) -> int:
             own |= {"shift": given.shift, "lowest": float(scores.min())}
         own = {key: value for key, value in own.items() if value is not None}
         exported = getattr(public("export"), f"to_{to.replace('-', '_')}")(model, **own)
-    files = {output: exported}
-    if getattr(exported, "onnx", None) is not None:
-        files[_beside(output, f"{name}.onnx")] = exported.onnx
+    beside = {"onnx": getattr(exported, "onnx", None)}
     if definitions := getattr(exported, "definitions", None):
         listed = definitions if to == "solr" else {"featureset": {"features": definitions}}
-        files[_beside(output, f"{name}.features.json")] = listed
+        beside["features.json"] = listed
+    files = {output: exported}
+    for ending, content in beside.items():
+        if content is not None:
+            files[os.path.join(os.path.dirname(output), f"{name}.{ending}")] = content
     *_, last = files
     if output == "-" and (last != "-" or isinstance(exported, bytes)):
         what = f"{last} stands beside it" if last != "-" else "its bytes are no text"
@@ -73,10 +76,6 @@ def export(given: Any) -> int:
             "makes the scores positive"
         )
     return int(not parity.passes)  # what was written is there to be looked at
-
-
-def _beside(output: str, name: str) -> str:
-    return name if output == "-" else str(Path(output).with_name(name))
 
 
 def _fields(text: str) -> dict[str, str]:

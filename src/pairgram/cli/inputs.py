@@ -83,13 +83,13 @@ def load_scores(path: str, n_rows: int) -> Any:
             raise ValueError(f"{name}: found {found}, want a score on every line")
         for number, line in enumerate(text.rstrip().splitlines(), 1):
             word = line.strip()
-            score = float(word) if _SCORE.fullmatch(word) else math.nan
-            if math.isnan(score) or (math.isinf(score) and b"n" not in word.lower()):
+            fits = _SCORE.fullmatch(word) and (math.isfinite(float(word)) or b"n" in word.lower())
+            if not fits:
                 raise ValueError(
                     f"{name}:{number}: found {word[:60].decode('ascii', 'backslashreplace')!r}, "
                     "want a score, one number per line that fits into float64"
                 )
-            scores.append(score)
+            scores.append(float(word))
     if len(scores) != n_rows:
         found = count(len(scores), "score")
         raise ValueError(f"{name_of(path)}: found {found}, want one for each of {n_rows} rows")
@@ -129,18 +129,15 @@ def is_table(given: Any, *files: str | None) -> bool:
         raise ValueError("give --qid or --one-query, not both")
     found = bool(given.columns)
     for file in filter(None, files):
-        of_columns = file.lower().endswith(ENDS) and not looks_like(file)
-        pattern = not os.path.exists(file) and any(sign in file for sign in "*?[")
+        there = os.path.exists(file)
+        of_columns = file.lower().endswith(ENDS) and not (there and looks_like_letor(file))
+        pattern = not there and any(sign in file for sign in "*?[")
         found |= of_columns or pattern or "://" in file or os.path.isdir(file)
-    for flag in ("sparse", "zero-based"):
-        if found and getattr(given, flag.replace("-", "_"), False):
-            raise ValueError(f"--{flag} is for LETOR files that are held in memory, not for tables")
+    for flag in ("sparse", "zero_based"):
+        if found and getattr(given, flag, False):
+            text = "is for LETOR files that are held in memory, not for tables"
+            raise ValueError(f"--{flag.replace('_', '-')} {text}")
     return found
-
-
-def looks_like(file: str) -> bool:
-    """Tell whether a file is there and looks like LETOR text."""
-    return os.path.exists(file) and looks_like_letor(file)
 
 
 @contextmanager

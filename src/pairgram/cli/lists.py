@@ -48,12 +48,11 @@ def recommend(given: Any) -> None:
     inputs.check_output(output, given.model, given.users, given.items, exclude)
     if output != "-" and not output.lower().endswith(WRITTEN):
         raise ValueError(f"--output: want a name that ends with {', '.join(WRITTEN)}")
-    for option, (_, column) in sides.items():
-        if column in ("rank", "score"):
-            raise ValueError(f"{option} {column}: the lists have a column of this name")
-    if given.user_id == given.item_id:
+    names = [given.user_id, "rank", given.item_id, "score"]
+    if len({*names}) < len(names):
         raise ValueError(
-            f"--user-id and --item-id must be two columns, got {given.user_id!r} for both"
+            "--user-id and --item-id must be two columns with other names than rank and score, got "
+            f"{given.user_id!r} and {given.item_id!r}"
         )
     model = inputs.load_model(given.model)
     if not hasattr(model, "feature_names_in_"):
@@ -76,7 +75,7 @@ def recommend(given: Any) -> None:
     columns = [found.users[user], rank + 1, found.items[user, rank], found.scores[user, rank]]
     import pyarrow
 
-    table = pyarrow.table(columns, [given.user_id, "rank", given.item_id, "score"])
+    table = pyarrow.table(columns, names)
     with naming("standard output" if output == "-" else output):
         if output == "-":
             cells = zip(*(column.to_pylist() for column in table.columns), strict=True)

@@ -17,7 +17,6 @@ from pairgram.cli.inputs import load_letor, load_model, load_trec, name_of, writ
 from pairgram.cli.report import count, notes, passes, print_json, print_table, size_of, warn
 from pairgram.cli.table import COMPARED, EVALUATED, EVALUATED_RUN
 from pairgram.data.queries import Queries, one_query_meant, plain_ids
-from pairgram.datasets import LetorData
 from pairgram.datasets.letor import LetorError
 
 
@@ -45,7 +44,7 @@ def predict(given: Any) -> None:
             write_lines(output, (score for batch in batches for score in batch[0].to_numpy()))
 
 
-def letor_scores(given: Any, model: Any) -> tuple[LetorData, Any]:
+def letor_scores(given: Any, model: Any) -> Any:
     """Return the data of a LETOR file and a model's scores of its rows.
 
     If the last features are 0 in every row, a note says so. This is not an error, because the
@@ -97,7 +96,7 @@ def evaluate(given: Any) -> None:
     ids = [one if isinstance(one, (int, float, str)) else str(one) for one in ids]
     rows = list(zip(ids, *(found[name] for name in means), strict=True))
     if given.json:
-        report = {"file": file, "convention": convention, "n_rows": n_rows}
+        report: dict[str, Any] = {"file": file, "convention": convention, "n_rows": n_rows}
         report |= {"n_queries": len(ids), "metrics": means}
         if given.per_query:
             report["queries"] = [dict(zip(("qid", *means), row, strict=True)) for row in rows]
@@ -111,7 +110,7 @@ def evaluate(given: Any) -> None:
         print_table(("metric", "mean"), means.items(), title=title)
 
 
-def _of_run(given: Any, names: Any, convention: str) -> tuple[dict[str, Any], int]:
+def _of_run(given: Any, names: Any, convention: str) -> Any:
     """Return the metrics of a TREC run, with a note on queries that it lacks."""
     qrels, run = given.qrels, given.run
     judged, lists = load_trec("qrels", qrels), load_trec("run", run)
@@ -125,7 +124,7 @@ def _of_run(given: Any, names: Any, convention: str) -> tuple[dict[str, Any], in
     return values, len(lists["qid"])
 
 
-def _of_table(given: Any, metrics: list[Any]) -> tuple[dict[str, Any], int]:
+def _of_table(given: Any, metrics: list[Any]) -> Any:
     """Return the metrics of a model on a table, which may be larger than memory."""
     model = load_model(given.model)
     with passes() as watch:
@@ -135,7 +134,7 @@ def _of_table(given: Any, metrics: list[Any]) -> tuple[dict[str, Any], int]:
         return pairgram.evaluate(metrics, table, model, per_query=True), table.survey().n_rows
 
 
-def _of_rows(given: Any, metrics: list[Any]) -> tuple[dict[str, Any], int]:
+def _of_rows(given: Any, metrics: list[Any]) -> Any:
     """Return the metrics of scores, or of a model on a LETOR file."""
     file, scores = given.file, given.scores
     if given.columns.keys() - {"label", "qid"}:
@@ -143,13 +142,10 @@ def _of_rows(given: Any, metrics: list[Any]) -> tuple[dict[str, Any], int]:
             "--scores are final: of the options of tables, they go with --label, --qid and "
             "--one-query alone"
         )
-    if inputs.is_table(given, file):
-        y, qid = inputs.labels_of(given, file)
-    elif scores is None:
+    if scores is None:
         (_, y, qid), found = letor_scores(given, load_model(given.model))
     else:
-        _, y, qid = load_letor(file, zero_based=given.zero_based)
-    if scores is not None:
+        y, qid = _truth(given, file)
         found = inputs.load_scores(scores, len(y))
     if qid is None and not given.one_query:
         rows = "its row is" if len(y) == 1 else f"all {len(y)} rows are"
@@ -159,6 +155,13 @@ def _of_rows(given: Any, metrics: list[Any]) -> tuple[dict[str, Any], int]:
     if qid is not None:
         values["qid"] = Queries.make(len(y), qid=qid).ids
     return values, len(y)
+
+
+def _truth(given: Any, file: str) -> Any:
+    """Return the labels and the query ids of a LETOR file or a table."""
+    if inputs.is_table(given, file):
+        return inputs.labels_of(given, file)
+    return load_letor(file, zero_based=given.zero_based)[1:]
 
 
 def compare(given: Any) -> None:
@@ -180,10 +183,7 @@ def compare(given: Any) -> None:
         runs, judged = {name: load_trec("run", name) for name in names}, load_trec("qrels", qrels)
         result = public("compare_runs")(judged, runs, metrics, **options)
     else:
-        if inputs.is_table(given, files[0]):
-            y, qid = inputs.labels_of(given, files[0])
-        else:
-            _, y, qid = load_letor(files[0], zero_based=given.zero_based)
+        y, qid = _truth(given, files[0])
         if qid is None:
             raise ValueError(f"{name_of(files[0])}: found no qid, want qid:ID in every row")
         metrics = [inputs.metric_of(name, given.convention or "default") for name in metrics]

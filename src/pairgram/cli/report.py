@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
-from unicodedata import east_asian_width
 
 from pairgram._support.files import naming, printable
 
@@ -53,7 +52,7 @@ def print_table(
     cell: Callable[[Any], str] | None = None,
     n_keys: int = 1,
 ) -> None:
-    """Print rows under column names, with numbers aligned right. Without names there is no head.
+    """Print rows under column names, aligned right but for keys. Without names there is no head.
 
     A table that is wider than the terminal, or than $COLUMNS, is printed in several parts, each
     with some columns.
@@ -75,29 +74,21 @@ def print_table(
     columns = []
     for number, values in enumerate(zip(*rows, *[footer] * bool(footer), strict=True)):
         texts = [*names[number : number + 1], *map(cell or show, values)]
-        width = max(map(_width, texts))
-        blanks = [" " * (width - _width(text)) for text in texts]
-        if all(isinstance(one, (int, float)) or one == "" for one in values):
-            texts, blanks = blanks, texts
-        columns.append(list(map(str.__add__, texts, blanks)))
+        pad = str.ljust if number < n_keys else str.rjust
+        columns.append([pad(text, max(map(len, texts))) for text in texts])
     parts = [columns[:n_keys]]
     for column in columns[n_keys:]:
-        taken = sum(_width(one[0]) + 2 for one in (*parts[-1], column)) - 1
+        taken = sum(len(one[0]) + 2 for one in (*parts[-1], column)) - 1
         if taken > room and len(parts[-1]) > n_keys:
             parts.append(columns[:n_keys])
         parts[-1].append(column)
     for part in parts if columns else ():
         lines = [f" {'  '.join(row)}" for row in zip(*part, strict=True)]
         if names:
-            lines.insert(1, " " + "─" * (_width(lines[0]) - 1))
+            lines.insert(1, " " + "─" * (len(lines[0]) - 1))
         if footer:
             lines.insert(-1, "")
         print_lines(["", *map(str.rstrip, lines)])
-
-
-def _width(text: str) -> int:
-    """Return how many columns of the terminal a text takes: wide characters take two."""
-    return sum(1 + (east_asian_width(letter) in "WF") for letter in text)
 
 
 def significant(value: object) -> str:

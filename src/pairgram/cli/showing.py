@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -58,9 +59,8 @@ def inspect(given: Any) -> None:
     elif kind == "BatchFit":
         batch = pairgram.BatchFit.load(file)
         made = [model for model in batch.models if model is not None]
-        report |= {"kind_of_each": type(made[0]).__name__, "parameters": _parameters(made[0])}
-        report |= {"n_models": len(batch), "n_failed": len(batch) - len(made)}
-        report |= {"n_features": width_of(made[0]), "fallback": _plain(batch.fallback)}
+        report |= {"parameters": {"kind_of_each": _plain(made[0])}, "n_models": len(batch)}
+        report |= {"n_failed": len(batch) - len(made), "fallback": _plain(batch.fallback)}
     else:
         report |= _of_model(file, given.top)
     if given.json:
@@ -68,7 +68,7 @@ def inspect(given: Any) -> None:
         return
     weights = report.pop("largest_weights", [])
     parameters = report.pop("parameters")
-    print_table((), {**report, **parameters}.items(), cell=significant)
+    print_table((), {**report, **parameters}.items(), cell=significant, n_keys=2)
     if weights:
         print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
 
@@ -119,14 +119,11 @@ def _ranker_of(pipeline: Any) -> Any:
     """Return the ranker of a pipeline, with names of the columns that it gets."""
     ranker, width = pipeline.steps[-1][1], width_of(pipeline)
     if not hasattr(ranker, "feature_names_in_"):
-        numbers = [f"x{i}" for i in range(width)]
-        try:
-            given = getattr(pipeline, "feature_names_in_", numbers)
-            names = list(pipeline[:-1].get_feature_names_out(given))
-        except (AttributeError, ValueError):  # of functions whose names nobody told, or no steps
-            names = [f"x{i}" for i in range(int(ranker.n_features_in_))]
-        if names != numbers:
-            ranker.feature_names_in_ = np.asarray(names, dtype=object)
+        given = getattr(pipeline, "feature_names_in_", [f"x{i}" for i in range(width)])
+        names = [f"x{i}" for i in range(int(ranker.n_features_in_))]
+        with suppress(AttributeError, ValueError):  # of functions whose names nobody told
+            names = pipeline[:-1].get_feature_names_out(given)
+        ranker.feature_names_in_ = np.asarray(names, dtype=object)
     return ranker
 
 

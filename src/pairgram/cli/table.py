@@ -21,7 +21,6 @@ from pairgram._support.parameters import (
     InputsName,
     PairsName,
     Setting,
-    Weighting,
     choice,
     integer,
     words,
@@ -143,9 +142,10 @@ Where columns have long tails, as prices have, linear models try them as they ar
 quantiles, unless --feature-map says what to try. What raw columns would have had is printed too.
 Nonlinear nodes and kernels of distances, such as rbf, try scaled columns beside raw ones.
 
-The metric evidence is the likelihood of the labels, for rankrls and extreme learning machines; with
-pairs it needs --weighting documents. elmrank chooses by pairwise_squared_error unless --metric says
-otherwise. --model auto always fits a first model, and may take a tenth of its time and 0.2 s more.
+The metric evidence is the likelihood of the labels, for rankrls and extreme learning machines,
+whose pairs then have the weighting "documents". elmrank chooses by pairwise_squared_error unless
+--metric says otherwise. --model auto always fits a first model, and may take a tenth of its time
+and 0.2 s more.
 
 A file without qids, or a table without --qid, is refused unless --one-query is given. It is
 accepted for models that do not compare rows within queries (--pairs none, elm-pointwise, elmrank).
@@ -580,14 +580,6 @@ OPTIONS = (
         _PAIRS,
         models="rankrls elm-pairwise",
         many=True,
-    ),
-    Option(
-        "--weighting NAME",
-        _FITS,
-        "What has weight 1 in the objective: {names}. Weights of rows are --weight. "
-        "[default: pairs]",
-        choice(*words(Weighting)),
-        models="rankrls",
     ),
     Option(
         "--kernel NAME",

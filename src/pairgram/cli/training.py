@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,10 +81,10 @@ def search_of(name: str, settings: Settings, scoring: Any, missing: str | None =
     ``scoring_`` and ``cv_results_``.
     """
     given = {**settings, "scoring": scoring} if scoring is not None else dict(settings)
-    kinds, weighting = given.pop("pairs", None), given.pop("weighting", None)
-    if kinds or weighting:
-        weighted: Settings = {"weighting": weighting} if weighting else {}
-        given["pairs"] = [pairgram.Pairs(one, **weighted) for one in kinds or ["with_ties"]]
+    if scoring == EVIDENCE and name in TAKES["pairs"].models.split():
+        # With other weights the noise of a label would depend on the size of its list.
+        kinds = given.get("pairs", ["with_ties"])
+        given["pairs"] = [one and pairgram.Pairs(one, weighting="documents") for one in kinds]
     maps: list[Any] = [None]
     if "kernel" in given:
         moved = ("kernel", "n_components", *["random_state"] * (name in MAPS))
@@ -320,7 +319,7 @@ def _print_fit(given: Any, name: str, search: Any, seconds: float, size: Any) ->
         print_json({"model": name, "params": params, **report})
         return
     shown_rows = {"model": name, "file": name_of(given.file), **params, **report}
-    print_table((), shown_rows.items(), cell=significant)
+    print_table((), shown_rows.items(), cell=significant, n_keys=2)
     if made:
         print_table(
             names,
@@ -375,11 +374,8 @@ def letor(given: Any) -> None:
                 folds[-1][part] = found
             folds[-1]["seconds"] = seconds
 
-    def mean(values: Iterable[float]) -> float:
-        return math.fsum(values) / len(folds)
-
-    means = {
-        part: {key: mean(fold[part][key] for fold in folds) for key in names}
+    means: dict[str, Any] = {
+        part: {key: float(np.mean([fold[part][key] for fold in folds])) for key in names}
         for part in ("valid", "test")
     }
     dataset = os.path.basename(os.path.abspath(given.folder))
@@ -388,8 +384,9 @@ def letor(given: Any) -> None:
         print_json(report | {"folds": folds, "mean": means})
         return
     params, tests = folds[0]["params"], dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@10"))
-    last = {"fold": "mean", "params": dict.fromkeys(params, "")}
-    folds.append({**last, **means, "seconds": mean(fold["seconds"] for fold in folds)})
+    seconds = float(np.mean([fold["seconds"] for fold in folds]))
+    blank = dict.fromkeys(params, "")
+    folds.append({"fold": "mean", "params": blank, **means, "seconds": seconds})
     *rows, footer = (
         (
             *(one["fold"], *one["params"].values(), one["valid"][metric]),
