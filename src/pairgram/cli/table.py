@@ -144,8 +144,8 @@ Nonlinear nodes and kernels of distances, such as rbf, try scaled columns beside
 
 The metric evidence is the likelihood of the labels, for rankrls and extreme learning machines,
 whose pairs then have the weighting "documents". elmrank chooses by pairwise_squared_error unless
---metric says otherwise. --model auto always fits a first model, and may take a tenth of its time
-and 0.2 s more.
+--metric says otherwise. --model auto always fits a first model, and may take a little longer than
+its time.
 
 A file without qids, or a table without --qid, is refused unless --one-query is given. It is
 accepted for models that do not compare rows within queries (--pairs none, elm-pointwise, elmrank).

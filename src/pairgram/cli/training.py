@@ -119,9 +119,8 @@ def with_scales(name: str, settings: Settings, sparse: bool, drawn: Callable[[],
 def has_long_tail(X: Any) -> bool:
     """Tell whether a column of more than two values is skewed, as prices are."""
     X = np.nan_to_num(np.asarray(X, np.float64))
-    X = X[:, ((X.min(axis=0) < X) & (X.max(axis=0) > X)).any(axis=0)]
-    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-    return bool((np.abs((scaled**3).mean(axis=0)) > SKEWED).any())
+    X = X[:, ((X.min(0) < X) & (X.max(0) > X)).any(0)]
+    return bool((np.abs((((X - X.mean(0)) / X.std(0)) ** 3).mean(0)) > SKEWED).any())
 
 
 def chosen(model: Any) -> Settings:
@@ -357,7 +356,6 @@ def letor(given: Any) -> None:
     if not KERNELS.get(settings.get("kernel", "")):
         grids.pop("gamma", None)
     settings = {**grids, **settings}
-    search_of(name, settings, scoring)  # refuses what it cannot take, before reading
     names = list(dict.fromkeys((*PROTOCOL_METRICS, scoring.name)))
     folds: list[dict[str, Any]] = []
     with notes():
