@@ -807,9 +807,9 @@ def test_activations_are_those_of_the_nodes():
 
 
 def test_cells():
-    values = (0.5, 1e9, 0.0, -1.23456e-5, True, None, 3, "a", (-0.5, 1), ["a", "b"])
+    values = (0.5, 1e9, 0.0, -1.23456e-5, True, None, 3, "a")
     assert [show(v) for v in values] == [
-        *("0.5000", "1e+09", "0.0000", "-1.235e-05", "yes", "none", "3", "a", "-0.5:1", "a+b"),
+        *("0.5000", "1e+09", "0.0000", "-1.235e-05", "yes", "none", "3", "a"),
     ]
     assert [significant(v) for v in (0.5, 1.23456789e-7, 3, None)] == [
         "0.5",
@@ -825,7 +825,6 @@ def test_cells():
 def test_version_and_help():
     assert run("--version") == f"pairgram {pairgram.__version__}\n"
     assert run() == run("--help") == run("-h")
-    assert len(COMMANDS) == 10
     for command in COMMANDS:
         text = run(command, "--help-all")
         assert f"Usage: pairgram {command}" in text

@@ -13,6 +13,11 @@ def test_the_page_is_that_of_the_table():
     assert (DOCS / "api" / "commands.md").read_text(encoding="utf-8") == made
 
 
+def test_there_are_ten_commands():
+    names = "train predict evaluate compare fuse recommend letor inspect export demo"
+    assert [*COMMANDS] == names.split()
+
+
 def test_every_option_is_of_a_command():
     for option in OPTIONS:
         commands = option.commands.replace("*", "").split()

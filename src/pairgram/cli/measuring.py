@@ -14,7 +14,7 @@ from pairgram._support.files import WRITTEN, shown
 from pairgram._support.parameters import check_text
 from pairgram.cli import inputs
 from pairgram.cli.inputs import load_letor, load_model, load_trec, name_of, write_lines
-from pairgram.cli.report import count, notes, passes, print_json, print_table, size_of, warn
+from pairgram.cli.report import count, notes, passes, print_json, print_table, warn
 from pairgram.cli.table import COMPARED, EVALUATED, EVALUATED_RUN
 from pairgram.data.queries import Queries, one_query_meant, plain_ids
 from pairgram.datasets.letor import LetorError
@@ -102,7 +102,8 @@ def evaluate(given: Any) -> None:
             report["queries"] = [dict(zip(("qid", *means), row, strict=True)) for row in rows]
         print_json(report)
         return
-    title = f"{name_of(file)}: {size_of(n_rows, len(ids))}, convention {convention}"
+    size = f"{count(n_rows, 'row')}, {count(len(ids), 'query', 'queries')}"
+    title = f"{name_of(file)}: {size}, convention {convention}"
     if given.per_query:
         texts = [(str(one), *values) for one, *values in rows]
         print_table(("query", *means), texts, title=title, footer=("mean", *means.values()))

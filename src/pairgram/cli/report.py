@@ -99,8 +99,7 @@ def significant(value: object) -> str:
 def show(value: object) -> str:
     """Return the text of a cell.
 
-    A float has four decimals or digits. Other texts are yes and no, none, A:B for a range, and A+B
-    for a mix.
+    A float has four decimals or digits. Other texts are yes and no, and none.
     """
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -108,19 +107,12 @@ def show(value: object) -> str:
         if 0 < abs(value) < 1e-3:
             return f"{value:.4g}"
         return f"{value:.4f}" if abs(value) < 1e5 else f"{value:.6g}"
-    if isinstance(value, (list, tuple)):  # a range or a mix of names, written as in the options
-        return ("+" if isinstance(value[0], str) else ":").join(map(significant, value))
     return "none" if value is None else printable(str(value))
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, such as ``1 row`` or ``2 rows``."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
-def size_of(n_rows: int, n_queries: int) -> str:
-    """Return the size of data as text, such as ``9 rows, 2 queries``."""
-    return f"{count(n_rows, 'row')}, {count(n_queries, 'query', 'queries')}"
 
 
 @contextmanager
