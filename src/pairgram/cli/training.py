@@ -349,14 +349,14 @@ def _held_out(search: Any, has_groups: bool, n_queries: int) -> str:
 
 def letor(given: Any) -> None:
     """Run LETOR's five-fold protocol on a folder."""
-    name, convention, metric = given.model, given.convention, given.metric
-    scoring = inputs.metric_of(metric, convention)
+    name, convention = given.model, given.convention
+    scoring = inputs.metric_of(given.metric, convention)
     grids = {key: parse_grid(grid, key) for key, grid in MODELS[name].grids.items()}
     settings = check_model(name, given.settings)
     if not KERNELS.get(settings.get("kernel", "")):
         grids.pop("gamma", None)
     settings = {**grids, **settings}
-    names = list(dict.fromkeys((*PROTOCOL_METRICS, scoring.name)))
+    metric, names = scoring.name, list(dict.fromkeys((*PROTOCOL_METRICS, scoring.name)))
     folds: list[dict[str, Any]] = []
     with notes():
         for fold in pairgram.load_letor_folds(given.folder, sparse=given.sparse):
@@ -371,33 +371,29 @@ def letor(given: Any) -> None:
                 found = pairgram.evaluate(names, y, scores, qid, convention=convention)
                 folds[-1][part] = found
             folds[-1]["seconds"] = seconds
-
     means: dict[str, Any] = {
         part: {key: float(np.mean([fold[part][key] for fold in folds])) for key in names}
         for part in ("valid", "test")
     }
     dataset = os.path.basename(os.path.abspath(given.folder))
     if given.json:
-        report = {"dataset": dataset, "model": name, "metric": scoring.name}
+        report = {"dataset": dataset, "model": name, "metric": metric}
         print_json(report | {"folds": folds, "mean": means})
         return
     params, tests = folds[0]["params"], dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@10"))
     seconds = float(np.mean([fold["seconds"] for fold in folds]))
     blank = dict.fromkeys(params, "")
     folds.append({"fold": "mean", "params": blank, **means, "seconds": seconds})
-    *rows, footer = (
-        (
-            *(one["fold"], *one["params"].values(), one["valid"][metric]),
-            *(*(one["test"][key] for key in tests), one["seconds"]),
-        )
-        for one in folds
-    )
+    rows = []
+    for one in folds:
+        values = [one["valid"][metric], *map(one["test"].get, tests), one["seconds"]]
+        rows.append([one["fold"], *one["params"].values(), *values])
     print_table(
         ("fold", *params, f"valid {metric}", *(f"test {key}" for key in tests), "seconds"),
-        rows,
+        rows[:-1],
         title=f"{printable(dataset)}: {name}, chosen by validation {metric}, convention "
         f"{convention}",
-        footer=footer,
+        footer=rows[-1],
     )
     print_table(
         ("k", "mean test ndcg@k", "mean test p@k"),
