@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = runpy.run_path(str(ROOT / "src/pairgram/_rooms.py"))["ROOMS"]
 # They read pages, which are mended by hand, and the texts of the repository.
 OF_PAGES = ("test_readme.py", "test_site.py", "test_figures.py", "test_same.py", "test_mutation.py")
+OF_PAGES += ("cli/test_reference.py",)
 
 
 def names_of(room: str) -> set[str]:
@@ -40,7 +41,7 @@ def names_of(room: str) -> set[str]:
 ADDED = {
     "auto": {"auto"},
     "clicks": {"clicked", "propensity", "ips_dcg@10", "--propensity", "clicks"},
-    "cli": {"typer", "shell"},
+    "cli": {"shell"},
     "comparisons": {"compared", "leave-item-out", "leave-comparison-out", "leave-group-out"},
     "tables": {"Table"},
 }

@@ -37,7 +37,6 @@ LAYERS = {
 } | {room: {PUBLIC, *FLOORS} for room in ROOMS}
 # The folders that know a room, of which others ask nothing: none is to be left.
 THAT_KNOW = {}
-OF_THE_COMMAND_LINE = {"typer", "click"}
 
 PATHS = sorted(SOURCE.rglob("*.py"))
 
@@ -135,15 +134,6 @@ def test_imports_that_go_up_are_found(tmp_path):
         (5, PUBLIC),
         (7, "metrics.metric"),
     ]
-
-
-def test_the_command_lines_packages_are_its_own():
-    found = {
-        name
-        for name, path in MODULES.items()
-        if OF_THE_COMMAND_LINE & {module.partition(".")[0] for _, module in imports_of(path)}
-    }
-    assert found and all(name.startswith("cli") for name in found)
 
 
 def test_no_module_imports_itself_by_others():

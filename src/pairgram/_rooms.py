@@ -91,6 +91,7 @@ ROOMS = {
         words={
             "command line": {
                 "tables.scan": ("read_ids", "read_labels"),
+                "tables.scores": ("write_tables",),
                 "tables.sources": ("source_of",),
             }
         },

@@ -9,12 +9,11 @@ from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from typer.testing import CliRunner
 
 import pairgram
 import shop
 from pairgram import Fill, Nystroem, RankRLS, dump_letor, export, make_ranking
-from parts.cli import app
+from parts.cli import invoke
 
 NAMES = ["title", "body", "price"]
 
@@ -35,7 +34,7 @@ def files(tmp_path):
 
 
 def run(*arguments, command="export", code=0):
-    found = CliRunner().invoke(app, [command, *map(str, arguments)])
+    found = invoke(command, *arguments)
     assert found.exit_code == code, found.output
     return found
 

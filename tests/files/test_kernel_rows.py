@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
 from pairgram import Kernel, RankRLS, load_model
-from parts.cli import app
+from parts.cli import invoke
 
 RNG = np.random.default_rng(0)
 BITS = (RNG.random((200, 1001)) < 0.1) * 1.0
@@ -38,7 +37,7 @@ def test_rows_come_back_bit_by_bit_from_a_small_file(name, tmp_path):
     assert abs(rows - expected).max() == 0
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert path.stat().st_size < 1.1 * size + 8_000
-    result = CliRunner().invoke(app, ["inspect", str(path), "--json"])
+    result = invoke("inspect", path, "--json")
     assert json.loads(result.stdout)["training_rows"] == "200 are in the file"
 
 

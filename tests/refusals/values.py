@@ -188,11 +188,9 @@ out = Path(FOLDER.name) / "out"
 
 def shell(*arguments):
     """Run a command of the shell; what it prints when it fails is the error."""
-    from typer.testing import CliRunner
+    from parts.cli import invoke
 
-    from pairgram.cli.app import app
-
-    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    result = invoke(*arguments)
     if result.exit_code:
         assert result.exit_code == 2 and not result.stdout
         raise ValueError(result.stderr.splitlines()[-1].removeprefix("pairgram: error: "))

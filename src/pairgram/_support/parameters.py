@@ -1,8 +1,7 @@
 """`PARAMETERS`: what the parameters of estimators and of `scan` take, once for all who ask.
 
-Checks of arguments, fields of model files, options of the command line and their help are made from
-this table. It imports only what Python brings, because the help of the command line must not wait
-for NumPy.
+Checks of arguments, fields of model files and options of the command line are made from this table.
+It imports only what Python brings, because the help of the command line must not wait for NumPy.
 """
 
 from __future__ import annotations
@@ -73,13 +72,12 @@ MAX_DEGREE = 1000
 class Setting(NamedTuple):
     """What a value must be: in words, and by a function that checks any value.
 
-    If names are among the values, `names` has them. If integers are, `low` is the least.
+    If names are among the values, `names` has them.
     """
 
     wanted: str
     fits: Callable[[Any], bool]
     names: tuple[str, ...] = ()
-    low: int | None = None
 
 
 def is_integer(value: object) -> TypeGuard[int]:
@@ -94,7 +92,7 @@ def integer(low: int, high: int = LARGEST_INTEGER) -> Setting:
         return is_integer(value) and low <= value <= high
 
     span = f">= {low}" if high == LARGEST_INTEGER else f"from {low} to {high}"
-    return Setting(f"an integer {span}", fits, low=low)
+    return Setting(f"an integer {span}", fits)
 
 
 def number(
@@ -167,144 +165,63 @@ class Parameter(NamedTuple):
     ----------
     setting : Setting or None
         What an argument must be. None: who uses the argument checks it.
-    option : str
-        The option of the command line and what its value looks like, such as ``--weighting NAME``;
-        a flag has no value. "" if there is no option.
-    help : str
-        The help of the option, in which ``{names}`` stands for the names that it takes.
     stored : Setting or None
         What a file holds, if that is not as `setting`: a file has no callables, and only JSON.
-    many : bool
-        Whether the option may be repeated, to try several values.
-    default : object
-        The value of an option that is not given, if the help shows it.
     """
 
     setting: Setting | None = None
-    option: str = ""
-    help: str = ""
     stored: Setting | None = None
-    many: bool = False
-    default: Any = None
 
 
-# The help has the options in this order. "Class.name" is what "name" is for this class alone.
-_OF_ESTIMATORS: Mapping[str, Parameter] = {
+# "Class.name" is what "name" is for this class alone.
+PARAMETERS: Mapping[str, Parameter] = {
     "alpha": Parameter(AT_LEAST_0),
-    "alphas": Parameter(
-        None,
-        "--alphas GRID",
-        "Ridges to try: one, or several such as 0.1,1,10 or 2^-15:2^24 (all whole powers; "
-        "2^-30:2^20:2 is every second one). [default: a grid that fits the data; for letor that of "
-        "the model's paper]",
-    ),
     "C": Parameter(POSITIVE),
-    "Cs": Parameter(
-        None,
-        "--Cs GRID",
-        "Weights C of the errors to try, for models with C; written like --alphas. [default: the "
-        "grid of the model's paper]",
-    ),
     "pairs": Parameter(
         choice(
             *words(PairsName),
             others="a callable w(y_i, y_j), or None (no pairs: least squares on rows)",
             fits=lambda value: value is None or callable(value),
-        ),
-        "--pairs NAME",
-        "Weight of a pair of rows: {names}. The first two weigh each pair 1, the next two by the "
-        "difference of 2^label or of the labels, and clicks by their sum; none fits single rows. "
-        "Repeat it to try several. [default: with_ties and without_ties for rankrls, else "
-        "with_ties]",
-        many=True,
+        )
     ),
     "kind": Parameter(stored=optional(choice(*words(PairsName)))),
-    "target": Parameter(
-        choice(*words(Target)),
-        "--target NAME",
-        "What to fit: {names} (2^label - 1, as in NDCG). Repeat it to try both. [default: label]",
-        many=True,
-    ),
-    "scale": Parameter(FLAG, "--scale", "Scale features before the ridge.", default=False),
-    "inputs": Parameter(
-        optional(choice(*words(InputsName))),
-        "--feature-map NAME",
-        "How features are transformed: by a scale, or by quantiles: {names}. "
-        "Repeat it to try several. [default: none; models with nonlinear nodes or kernels of "
-        "distances, such as rbf, try standard too, or maxabs with --sparse, but not in letor]",
-        many=True,
-    ),
+    "target": Parameter(choice(*words(Target))),
+    "scale": Parameter(FLAG),
+    "inputs": Parameter(optional(choice(*words(InputsName)))),
     "constraint": Parameter(
         Setting(
             "None, Positive(...), ElasticNet(...) or MaxNonzero(...)",
             lambda value: value is None or hasattr(value, "of_columns"),
-        ),
+        )
     ),
-    "prior": Parameter(
-        None,
-        "--prior MODEL",
-        "Model file to start from: the ridge penalises the difference from it. If that model has "
-        "seen the labels of FILE, held-out scores are too good. [default: none]",
-    ),
-    "weighting": Parameter(
-        choice(*words(Weighting)),
-        "--weighting NAME",
-        "What has weight 1 in the objective: {names}. Weights of rows are --weight.",
-        default="pairs",
-    ),
+    "weighting": Parameter(choice(*words(Weighting))),
     "scope": Parameter(choice(*words(Scope))),
-    "n_nodes": Parameter(COUNT, "--nodes N", "Number of random nodes. [default: the model's]"),
+    "n_nodes": Parameter(COUNT),
     "activation": Parameter(
-        None,
-        "--activation NAME",
-        "Activation of the nodes: {names}. [default: linear; sigmoid for elmrank]",
         stored=Setting(
             f"{ACTIVATION.wanted}, or a list of these",
             lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(value),
             ACTIVATION.names,
-        ),
+        )
     ),
     "weight_range": Parameter(stored=RANGE),
     "bias_range": Parameter(stored=RANGE),
     "distribution": Parameter(choice("uniform", "normal")),
     "n_estimators": Parameter(COUNT),
-    "random_state": Parameter(
-        None,
-        "--random-state N",
-        "Seed of the nodes or components. [default: 0]",
-        stored=optional(integer(0, 2**32 - 1)),
-    ),
-    "kernel": Parameter(
-        None,
-        "--kernel NAME",
-        "Kernel in place of features or nodes: rbf, laplacian, polynomial, linear, tanimoto or "
-        "minmax; for rank-fourier rbf, laplacian or cauchy. Kernels other than linear cost rows^2 "
-        "memory and rows^3 time, except with rank-.... [default: none; rbf for rank-...]",
-        stored=optional(choice(*words(KernelName))),
-    ),
+    "random_state": Parameter(stored=optional(integer(0, 2**32 - 1))),
+    "kernel": Parameter(stored=optional(choice(*words(KernelName)))),
     "Kernel.kernel": Parameter(stored=choice(*words(KernelName))),
     "Nystroem.kernel": Parameter(stored=NAMED_KERNEL),
     "RandomFourier.kernel": Parameter(FOURIER_KERNEL),
-    "gamma": Parameter(
-        optional(POSITIVE),
-        "--gamma GRID",
-        "Gamma of the kernel: rbf exp(-gamma |a - b|^2), laplacian exp(-gamma |a - b|_1), "
-        "polynomial (gamma a.b + 1)^3. Several values to try are written like --alphas. "
-        "[default: 1 / features; for letor the grid of the model's paper]",
-    ),
+    "gamma": Parameter(optional(POSITIVE)),
     "degree": Parameter(
         Setting(
             f"an integer from 1 to {MAX_DEGREE}",
             lambda value: _UP_TO_MAX.fits(value) and value == int(value),
-            low=1,
         )
     ),
     "coef0": Parameter(AT_LEAST_0),
-    "n_components": Parameter(
-        COUNT,
-        "--components N",
-        "Number of features that approximate the kernel. [default: 500]",
-    ),
+    "n_components": Parameter(COUNT),
     "Nystroem.n_components": Parameter(optional(COUNT)),
     "orthogonal": Parameter(FLAG),
     "landmarks": Parameter(choice(*words(Landmarks))),
@@ -312,78 +229,11 @@ _OF_ESTIMATORS: Mapping[str, Parameter] = {
     "loss": Parameter(choice(*words(Loss))),
     "tol": Parameter(POSITIVE),
     "max_iter": Parameter(COUNT),
-    "time_budget": Parameter(
-        optional(POSITIVE),
-        "--time-budget SECONDS",
-        "Seconds within which --model auto ends; it may take a tenth and 0.2 s longer. The first "
-        "model is always fitted. The speed of the machine decides which others are tried. "
-        "[default: 30]",
-    ),
-}
-_OF_ROWS: Mapping[str, Parameter] = {
-    "label": Parameter(None, "--label COLUMN", "Column of the labels of a table."),
-    "qid": Parameter(None, "--qid COLUMN", "Column of the query ids of a table."),
-    "one_query": Parameter(
-        None,
-        "--one-query",
-        "All rows are one query, such as one assay: a file without qids, or a table without --qid.",
-        default=False,
-    ),
-    "features": Parameter(
-        None,
-        "--features A,B,...",
-        "Columns of a table that are features, or one column of lists of numbers. [default: those "
-        "that the model was fitted to, or all columns that no other option names, without the "
-        "index of pandas and names of folders such as day=1]",
-    ),
-    "exclude": Parameter(
-        None,
-        "--exclude A,B,...",
-        "Columns of a table that are no features, such as titles, in place of --features.",
-    ),
-    "weight": Parameter(None, "--weight COLUMN", "Column of the weights of a table's rows."),
-    "groups": Parameter(
-        None,
-        "--groups COLUMN",
-        "Column of a table with groups of queries that are held out together, such as days.",
-    ),
-    "propensity": Parameter(
-        None,
-        "--propensity COLUMN",
-        "Column of the probabilities with which users looked at a table's rows. The labels are "
-        "then clicks.",
-    ),
+    "time_budget": Parameter(optional(POSITIVE)),
     "missing": Parameter(
-        optional(choice(*words(Missing))),
-        "--missing NAME",
-        "What replaces missing features of a table: {names}. Mean and median are those of the "
-        "column in the training rows. The model file keeps these values, and predict uses them. "
-        "[default: missing features are an error]",
-        stored=optional(choice(*words(FillName))),
-    ),
-    "validation": Parameter(
-        None,
-        "--valid FILE",
-        "Validation file to choose settings by; a table if FILE is one. [default: leave-query-out, "
-        "or folds]",
-    ),
-    "convention": Parameter(
-        choice(*words(Convention)),
-        "--convention NAME",
-        "Convention of the metrics: {names}.",
-        default="default",
-    ),
-    "keep": Parameter(
-        None,
-        "--keep A,B,...",
-        "Columns of a table to write before the scores, if --output has columns. Those of CSV and "
-        "TSV are the text of the file. [default: that of --qid]",
+        optional(choice(*words(Missing))), stored=optional(choice(*words(FillName)))
     ),
 }
-
-PARAMETERS = {**_OF_ESTIMATORS, **_OF_ROWS}
-# The parameters that are options of every command that fits a model.
-OF_MODELS = [name for name, one in _OF_ESTIMATORS.items() if one.option]
 
 
 def stored(*keys: str) -> dict[str, Setting]:
@@ -398,11 +248,6 @@ def stored(*keys: str) -> dict[str, Setting]:
         assert setting is not None
         fields[key.rpartition(".")[2]] = setting
     return fields
-
-
-def option_of(name: str) -> str:
-    """Return the option of a parameter, such as ``--nodes``."""
-    return PARAMETERS[name].option.partition(" ")[0]
 
 
 def check(key: str, value: object) -> Any:

@@ -1,22 +1,8 @@
-"""The command line, ``pairgram``. A module holds one or two commands; `models` lists the models.
+"""The command line, ``pairgram``. `table` has its commands and options; `app` reads and runs them.
 
-It needs typer, the extra ``pairgram[cli]``. Nothing else in this package needs it.
+Each other module holds the functions of some commands, and is imported when one of them runs.
 """
 
-from __future__ import annotations
-
-import sys
+from pairgram.cli.app import main
 
 __all__ = ["main"]
-
-
-def main() -> None:
-    """Run the command line, or say in one line which packages are missing."""
-    try:
-        from pairgram.cli.app import run
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("typer", "click"):
-            raise
-        sys.stderr.write("pairgram: the command line needs: pip install 'pairgram[cli]'\n")
-        sys.exit(2)
-    run()

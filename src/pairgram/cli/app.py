@@ -1,4 +1,4 @@
-"""``pairgram`` with all its commands, its help and its version, and the command demo."""
+"""``pairgram``: reads what is written, prints help, runs a command, and says what is wrong."""
 
 from __future__ import annotations
 
@@ -6,180 +6,178 @@ import io
 import os
 import signal
 import sys
-import time
-from types import FrameType
-from typing import Annotated, Any, NoReturn
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from itertools import zip_longest
+from types import SimpleNamespace
+from typing import Any
 
-import typer
-
-import pairgram
-from pairgram._rooms import ROOMS
-from pairgram.cli.export import export
-from pairgram.cli.fitting import letor, train
-from pairgram.cli.inspection import inspect
-from pairgram.cli.recommend import recommend
-from pairgram.cli.report import Command, Commands, print_lines, print_table
-from pairgram.cli.scoring import compare, evaluate, fuse, predict
-
-METRICS = ("ndcg@10", "map", "pairwise_accuracy")
-N_TRAIN = 60
-#: 60 training queries and 200 test queries. Each query has its own level of relevance.
-DATA: dict[str, Any] = {
-    "n_queries": N_TRAIN + 200,
-    "n_documents": 30,
-    "n_features": 50,
-    "noise": 0.5,
-    "query_effect": 1.0,
-}
-
-
-def run_demo(seed: int) -> list[tuple[Any, ...]]:
-    """Return scores, choices and times of pointwise RLS and RankRLS.
-
-    Both models choose alpha by leave-query-out. The pointwise model gets centred data, which acts
-    like an intercept. Without it the comparison would not be fair.
-    """
-    X, y, qid = pairgram.make_ranking(**DATA, random_state=seed)
-    train = qid < N_TRAIN
-    test = ~train
-    X_train, y_train = X[train], y[train]
-    models = (
-        ("RLS, pointwise", [None], X_train - X_train.mean(axis=0), y_train - y_train.mean()),
-        ("RankRLS, pairwise", ["with_ties", "without_ties"], X_train, y_train),
-    )
-    # Loads libraries, so that no time has that of loading them.
-    pairgram.RankRLSCV().fit(X_train[:120], y_train[:120], qid=qid[:120])
-    rows = []
-    for name, pairs, features, labels in models:
-        start = time.perf_counter()
-        model = pairgram.RankRLSCV(pairs=pairs, scoring="pairwise_accuracy")  # type: ignore[arg-type]
-        model.fit(features, labels, qid=qid[train])
-        seconds = time.perf_counter() - start
-        values = pairgram.evaluate(METRICS, y[test], model.predict(X[test]), qid[test])
-        rows.append((name, *values.values(), model.alpha_, seconds))
-    return rows
-
-
-def demo(
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the data.")] = 0,
-) -> None:
-    """Learn to rank synthetic data; nothing is downloaded.
-
-    Each query has its own level of relevance and of features, as real queries do. This level says
-    nothing about the order within the query. Pointwise least squares fits it nevertheless, and
-    loses accuracy. Pairs within a query do not see it. Both models choose their ridge by exact
-    leave-query-out on the training queries, and are tested on other queries.
-    """
-    size = f"{N_TRAIN} queries to train on, {DATA['n_queries'] - N_TRAIN} to test on"
-    print_table(
-        ("model", *METRICS, "alpha", "seconds"),
-        run_demo(seed),
-        title=f"{size}, {DATA['n_documents']} documents of {DATA['n_features']} features each",
-    )
-    print_lines(["metrics are those of the test queries, seconds those of fitting and choosing"])
-
+from pairgram._support.files import naming, printable, shown
+from pairgram._support.parameters import check_setting
+from pairgram.cli.help import of_all, of_command
+from pairgram.cli.report import print_lines, warn
+from pairgram.cli.table import COMMANDS, OPTIONS, Option, options_of
+from pairgram.cli.values import parse_grid, parse_names
 
 # The signals that ask a process to end. Windows has no SIGHUP.
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-app = typer.Typer(
-    cls=Commands,
-    name="pairgram",
-    add_completion=False,
-    invoke_without_command=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-commands = (
-    train,
-    predict,
-    evaluate,
-    compare,
-    fuse,
-    recommend,
-    letor,
-    inspect,
-    export,
-    demo,
-)
-OF_ROOMS = {name for room in ROOMS.values() for name in room.commands}
-for command in commands:
-    if command in (train, predict, evaluate, letor, inspect, demo) or command.__name__ in OF_ROOMS:
-        app.command(cls=Command)(command)
+# What makes values of texts, by what the values look like.
+NUMBERS: dict[str, Any] = {"N": int, "SECONDS": float}
+LISTS: dict[str, Any] = {"GRID": parse_grid, "A,B,...": parse_names}
 
 
-def run() -> None:
-    """Run the command line."""
-    _open_closed_streams()
-    _clean_up_on_signals()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # a name that it cannot encode must not be an error
-            stream.reconfigure(errors="replace")
-    app(prog_name="pairgram")
-
-
-def _open_closed_streams() -> None:
-    """Replace standard streams that are closed, which Python has as None.
-
-    Notes are then lost. Results, and reading, are an error of the stream: "Bad file descriptor".
-    """
-    for name, flags, mode in (
-        ("stdin", os.O_WRONLY, "r"),
-        ("stdout", os.O_RDONLY, "w"),
-        ("stderr", os.O_WRONLY, "w"),
-    ):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
-
-
-def _clean_up_on_signals() -> None:
-    """Let signals that end the process raise, so that no temporary files are left behind."""
-    for number in ENDING:
+def main() -> None:
+    """Run the command line and exit; errors are one line and exit code 2, never a traceback."""
+    for number in ENDING:  # they raise, so that no temporary files are left behind
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # names that it cannot encode are no errors
+    try:
+        status = run(sys.argv[1:])
+        with naming("standard output"):
+            sys.stdout.flush()
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Ctrl-C may strike where a lock of Python is half released.
+        if not any(isinstance(one, KeyboardInterrupt) for one in (error, error.__context__)):
+            raise
+        warn("interrupted")
+        status = 130
+    except BrokenPipeError:  # the reader has stopped reading
+        status = 1
+    except (OSError, MemoryError, ImportError, ValueError) as error:
+        if isinstance(error, ImportError) and error.name is not None:
+            raise  # an error of Python, which does not say what to install
+        warn(f"error: {' '.join(_words_of(error).split())}")
+        status = 2
+    try:
+        sys.stdout.flush()
+    except OSError:  # discards output that cannot be written, on which Python's exit would fail
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)
 
 
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
+def _words_of(error: Exception) -> str:
+    if isinstance(error, OSError):
+        file = "" if error.filename is None else f"{shown(error.filename)}: "
+        return file + (error.strerror or str(error))
+    return (
+        f"not enough memory: {error}".rstrip(": ") if isinstance(error, MemoryError) else str(error)
+    )
+
+
+def run(given: list[str]) -> int:
+    """Run what is written after ``pairgram``; return the exit code."""
+    name = given[0] if given else "--help"
+    if name in ("-h", "--help"):
+        print_lines(of_all())
+    elif name == "--version":
+        import pairgram
+
+        print_lines([f"pairgram {pairgram.__version__}"])
+    elif name not in COMMANDS:
+        raise ValueError(_unknown("option" if name[0] == "-" else "command", name, COMMANDS))
+    elif everything := {"-h", "--help", "--help-all"}.intersection(given):
+        print_lines(of_command(name, "--help-all" in everything))
+    else:
+        function = getattr(import_module(f"pairgram.cli.{COMMANDS[name].module}"), name)
+        try:
+            return function(parsed(name, given[1:])) or 0
+        except ValueError as error:
+            if hasattr(error, "spell"):  # an `ArgumentError`: it is to name options
+                flags = {one.parameter: one.flag for one in (*OPTIONS, *options_of(name))}
+                error.spell = partial(_as_option, flags)
+            raise
+    return 0
+
+
+def parsed(command: str, given: list[str]) -> SimpleNamespace:
+    """Return what is written after a command.
+
+    The attributes are the arguments and the options, by the names of their parameters. ``settings``
+    has those of models, and ``columns`` those of tables, if they are given.
+    """
+    options, written, rest = options_of(command), [], iter(given)
+    by_flag = {flag: one for one in options for flag in one.flags.split() if flag[0] == "-"}
+    found: dict[Option, list[Any]] = {one: [] for one in options}
+    for word in rest:
+        if word == "-" or not word.startswith("-"):
+            written.append(word)
+            continue
+        flag, has_value, value = word.partition("=")
+        if word[1] != "-":
+            flag, has_value, value = word[:2], word[2:], word[2:]
+        if flag not in by_flag:
+            raise ValueError(_unknown("option", flag, by_flag))
+        option = by_flag[flag]
+        if option.value and not has_value:
+            value = next(rest, "")
+        if bool(option.value) != bool(value):
+            wanted = f"needs a value: {option.flag} {option.value}"
+            raise ValueError(
+                f"{flag} {wanted if option.value else f'takes no value, got {value!r}'}"
+            )
+        found[option].append(_value(option, value))
+    values = _arguments(command, written)
+    settings: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
+    for option, several in found.items():
+        if len(several) > 1 and not option.many:
+            raise ValueError(f"{option.flag} is given {len(several)} times, want it once")
+        if not several and f"*{command}" in option.commands:
+            raise ValueError(f"Missing option '{option.flag}'")
+        one = (several if option.many else several[0]) if several else option.default
+        values[option.parameter] = one
+        if several and (option.models or option.of_tables):
+            (settings if option.models else columns)[option.parameter] = one
+    return SimpleNamespace(**values, settings=settings, columns=columns)
+
+
+def _arguments(command: str, written: list[str]) -> dict[str, Any]:
+    """Return the arguments of a command by their names."""
+    names = COMMANDS[command].arguments
+    needed = [name for name in names if name[0] != "["]
+    found: list[Any] = [written] if written and needed and needed[0][-1] == "." else written
+    if len(found) < len(needed):
+        raise ValueError(f"Missing argument '{needed[len(found)]}'")
+    if len(found) > len(names):  # most often what the shell makes of a pattern without quotes
+        raise ValueError(
+            f"Got unexpected extra argument ({' '.join(found[len(names) :])}): a pattern of files "
+            "needs quotes, as in 'data/*.parquet'"
+        )
+    return {name.strip("[].").lower(): one for name, one in zip_longest(names, found)}
+
+
+def _value(option: Option, text: str) -> Any:
+    """Return the value of an option that a text stands for."""
+    if option.value in LISTS:
+        return LISTS[option.value](text, option.flag)
+    value: Any = text or True
+    with suppress(ValueError):  # the setting refuses the text
+        value = NUMBERS[option.value](text) if option.value in NUMBERS else value
+    if option.setting is not None:
+        check_setting(option.flag, value, option.setting)
+    return None if option.many and value == "none" else value
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    from pairgram._support.checks import did_you_mean
+
+    return f"No such {what} {printable(name)!r}{did_you_mean(name, known)}"
+
+
+def _as_option(flags: dict[str, str], name: str, value: str | None) -> str:
+    """Return how errors of the library name an argument, and leave out words for Python alone."""
+    if name not in flags:
+        return name if value is None else f"{name}={value}" if name else ""
+    value = "" if value in (None, "True") else value.strip("'")
+    return f"{flags[name]} {value}".rstrip()
+
+
+def _stop(number: int, frame: object) -> None:
     for one in ENDING:  # a second one, of either kind, must not end the cleaning up
         signal.signal(one, signal.SIG_IGN)
     raise SystemExit(128 + number)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print_lines([f"pairgram {pairgram.__version__}"])
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    """Learning to rank from one small matrix: pairwise least squares on LETOR files.
-
-    A LETOR (SVMlight) file has one line per document, "label qid:ID index:value ... # comment". It
-    may be compressed by gzip, xz or bzip2, and "-" stands for standard input. An ID is a number or
-    a text of at most 255 bytes without blanks, without "#", and without ":" after a digit. train,
-    predict and evaluate also take tables that may be larger than memory, such as Parquet files, and
-    compare takes tables too.
-    Results go to standard output, everything else to standard error. An error is one line, and the
-    exit code is then 2.
-
-    \b
-    Start with:
-      pairgram demo
-      pairgram train train.txt --output model.safetensors
-      pairgram predict model.safetensors test.txt --output scores.txt
-      pairgram evaluate test.txt --scores scores.txt
-    """
-    if context.invoked_subcommand is None:
-        print_lines([context.get_help()])

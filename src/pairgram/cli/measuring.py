@@ -1,0 +1,204 @@
+"""``pairgram predict``, ``evaluate`` and ``compare``: scores, and how good they are."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+import pairgram
+from pairgram._rooms import public
+from pairgram._support.arrays import without_names
+from pairgram._support.files import WRITTEN, shown
+from pairgram._support.parameters import check_text
+from pairgram.cli import inputs
+from pairgram.cli.inputs import load_letor, load_model, load_trec, name_of, write_lines
+from pairgram.cli.report import count, notes, passes, print_json, print_table, warn
+from pairgram.cli.table import COMPARED, EVALUATED, EVALUATED_RUN
+from pairgram.data.queries import Queries, one_query_meant, plain_ids
+from pairgram.datasets.letor import LetorError
+
+
+def predict(given: Any) -> None:
+    """Score the documents of a file, one number per line, or as a column of a table."""
+    file, output, has_columns = given.file, given.output, given.output.lower().endswith(WRITTEN)
+    inputs.check_output(output, file, given.model)
+    if given.keep is not None and not has_columns:
+        raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
+    on_table, model = inputs.is_table(given, file, output), load_model(given.model)
+    if not on_table:
+        try:
+            write_lines(output, letor_scores(given, model)[1])
+        except LetorError as error:
+            error.rest += ": write 0 where there is none" * error.lacks_label
+            raise
+        return
+    with passes() as watch:
+        table = watch(inputs.scan_for(given, file, model), False)
+        table.refuse_output(output, "--output")
+        if has_columns:
+            public("predict")(model, table, output=output, keep=given.keep)
+        else:
+            batches = public("predict")(model, table, keep=[])
+            write_lines(output, (score for batch in batches for score in batch[0].to_numpy()))
+
+
+def letor_scores(given: Any, model: Any) -> Any:
+    """Return the data of a LETOR file and a model's scores of its rows.
+
+    If the last features are 0 in every row, a note says so. This is not an error, because the
+    format leaves zeros out.
+    """
+    data, name = load_letor(given.file, model, given.model, zero_based=given.zero_based), given.file
+    n_used, width = int(np.max(data.X.nonzero()[1], initial=-1)) + 1, data.X.shape[1]
+    if n_used < width:
+        warn(f"note: {name_of(name)} has 0 in every row for features {n_used + 1} to {width}")
+    if hasattr(model, "feature_names_in_"):
+        ordered = "its features are taken in the order of the model's columns"
+        warn(f"note: {name_of(name)} has no names of columns: {ordered}")
+    try:
+        return data, without_names(model).predict(data.X)
+    except (TypeError, ValueError) as error:  # of text, if the model was fitted to it
+        if not hasattr(model, "steps"):  # of a pipeline, which may choose columns by their names
+            raise
+        raise ValueError(f"{shown(given.model)}: cannot score rows of numbers: {error}") from None
+
+
+def evaluate(given: Any) -> None:
+    """Print ranking metrics of scores, of a model or of a TREC run."""
+    file, scores, columns, of_run = given.file, given.scores, given.columns, False
+    if given.qrels is not None or given.run is not None:
+        if file or scores or given.model or columns or given.one_query or given.zero_based:
+            raise ValueError("--qrels and --run take no FILE, and none of the options of files")
+        if given.qrels is None or given.run is None:
+            raise ValueError("--qrels and --run belong together: give both")
+        of_run, file = True, given.run
+    elif file is None or (scores is None) == (given.model is None):
+        raise ValueError("evaluate needs FILE with --scores or --model, or --qrels with --run")
+    inputs.check_inputs(file, scores, given.qrels)
+    convention = given.convention or ("trec" if of_run else "default")
+    default = EVALUATED_RUN if of_run else EVALUATED
+    names = given.metric or (["ips_dcg@10"] if given.propensity else default)
+    if of_run:
+        found, n_rows = _of_run(given, names, convention)
+        means = found.pop("means")
+    else:
+        metrics = [inputs.metric_of(name, convention) for name in names]
+        with one_query_meant():
+            if inputs.is_table(given, file) and scores is None:
+                found, n_rows = _of_table(given, metrics)
+            else:
+                found, n_rows = _of_rows(given, metrics)
+        means = {one.name: float(one.mean(found[one.name])) for one in metrics}
+    # An id may be a time. Rows without ids are one query.
+    ids = plain_ids(found["qid"]) if "qid" in found else ["all rows"]
+    ids = [one if isinstance(one, (int, float, str)) else str(one) for one in ids]
+    rows = list(zip(ids, *(found[name] for name in means), strict=True))
+    if given.json:
+        report: dict[str, Any] = {"file": file, "convention": convention, "n_rows": n_rows}
+        report |= {"n_queries": len(ids), "metrics": means}
+        if given.per_query:
+            report["queries"] = [dict(zip(("qid", *means), row, strict=True)) for row in rows]
+        print_json(report)
+        return
+    size = f"{count(n_rows, 'row')}, {count(len(ids), 'query', 'queries')}"
+    title = f"{name_of(file)}: {size}, convention {convention}"
+    if given.per_query:
+        texts = [(str(one), *values) for one, *values in rows]
+        print_table(("query", *means), texts, title=title, footer=("mean", *means.values()))
+    else:
+        print_table(("metric", "mean"), means.items(), title=title)
+
+
+def _of_run(given: Any, names: Any, convention: str) -> Any:
+    """Return the metrics of a TREC run, with a note on queries that it lacks."""
+    qrels, run = given.qrels, given.run
+    judged, lists = load_trec("qrels", qrels), load_trec("run", run)
+    function: Any = public("evaluate_run")
+    values = function(judged, lists, names, per_query=True, convention=convention)
+    lacking = len(set(values["qid"]) - set(lists["qid"]))
+    if lacking:
+        lacks = f"lacks {count(lacking, 'query', 'queries')} of {name_of(qrels)}"
+        warn(f"note: {name_of(run)} {lacks}, counted as without results")
+    values["means"] = function(judged, lists, names, convention=convention)
+    return values, len(lists["qid"])
+
+
+def _of_table(given: Any, metrics: list[Any]) -> Any:
+    """Return the metrics of a model on a table, which may be larger than memory."""
+    model = load_model(given.model)
+    with passes() as watch:
+        table = inputs.scan_for(given, given.file, model)
+        inputs.require(given, given.file, table, True)
+        table = watch(table)
+        return pairgram.evaluate(metrics, table, model, per_query=True), table.survey().n_rows
+
+
+def _of_rows(given: Any, metrics: list[Any]) -> Any:
+    """Return the metrics of scores, or of a model on a LETOR file."""
+    file, scores = given.file, given.scores
+    if given.columns.keys() - {"label", "qid"}:
+        raise ValueError(
+            "--scores are final: of the options of tables, they go with --label, --qid and "
+            "--one-query alone"
+        )
+    if scores is None:
+        (_, y, qid), found = letor_scores(given, load_model(given.model))
+    else:
+        y, qid = _truth(given, file)
+        found = inputs.load_scores(scores, len(y))
+    if qid is None and not given.one_query:
+        rows = "its row is" if len(y) == 1 else f"all {len(y)} rows are"
+        warn(f"warning: {name_of(file)} has no qid: {rows} one query")
+    with notes():
+        values: dict[str, Any] = pairgram.evaluate(metrics, y, found, qid, per_query=True)
+    if qid is not None:
+        values["qid"] = Queries.make(len(y), qid=qid).ids
+    return values, len(y)
+
+
+def _truth(given: Any, file: str) -> Any:
+    """Return the labels and the query ids of a LETOR file or a table."""
+    if inputs.is_table(given, file):
+        return inputs.labels_of(given, file)
+    return load_letor(file, zero_based=given.zero_based)[1:]
+
+
+def compare(given: Any) -> None:
+    """Compare the scores of several systems, query by query."""
+    files, qrels, metrics = given.file, given.qrels, given.metric or COMPARED
+    names, options = files if qrels is not None else files[1:], {"baseline": given.baseline}
+    if qrels is not None and inputs.is_table(given):
+        raise ValueError("--label and --qid are for tables, not for --qrels and runs")
+    if len(names) < 2:
+        wanted = "two runs" if qrels is not None else "FILE and two files of scores"
+        raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
+    if given.baseline is not None:
+        check_text("--baseline", given.baseline, names)
+    if len(set(names)) < len(names):
+        raise ValueError("compare needs different files, got one of them twice")
+    inputs.check_inputs(*files, qrels)
+    if qrels is not None:
+        options["convention"] = given.convention or "trec"
+        runs, judged = {name: load_trec("run", name) for name in names}, load_trec("qrels", qrels)
+        result = public("compare_runs")(judged, runs, metrics, **options)
+    else:
+        y, qid = _truth(given, files[0])
+        if qid is None:
+            raise ValueError(f"{name_of(files[0])}: found no qid, want qid:ID in every row")
+        metrics = [inputs.metric_of(name, given.convention or "default") for name in metrics]
+        scores = {name: inputs.load_scores(name, len(y)) for name in names}
+        result = public("compare")(y, qid, scores, metrics, **options)
+    if given.json:
+        print_json({"file": qrels or files[0], **result.to_dict()})
+        return
+    last = list(map(os.path.basename, names))
+    short = dict(zip(names, last if len(set(last)) == len(last) else names, strict=True))
+    for number, (title, table) in enumerate(result._tables().values()):
+        cells = [
+            [short[one] if name in ("system", "against") else one for one in column.tolist()]
+            for name, column in table.items()
+        ]
+        title = "\n" * bool(number) + title
+        print_table(list(table), zip(*cells, strict=True), title=title, n_keys=number + 2)

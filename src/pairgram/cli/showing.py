@@ -1,0 +1,144 @@
+"""``pairgram inspect`` prints what a file holds, and ``demo`` shows what pairs are good for."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+import pairgram
+from pairgram.cli.inputs import width_of
+from pairgram.cli.report import print_json, print_lines, print_table, significant
+from pairgram.features.row_values import Chain
+from pairgram.files.read_write import read_file, written_by
+from pairgram.rankers.scores import input_weights
+
+METRICS = ("ndcg@10", "map", "pairwise_accuracy")
+N_TRAIN, N_TEST, N_DOCUMENTS, N_FEATURES = 60, 200, 30, 50
+
+
+def demo(given: Any) -> None:
+    """Print scores, choices and times of pointwise RLS and RankRLS.
+
+    The pointwise model gets centred data, which acts like an intercept. Without it the comparison
+    would not be fair.
+    """
+    shape = N_TRAIN + N_TEST, N_DOCUMENTS, N_FEATURES
+    X, y, qid = pairgram.make_ranking(*shape, noise=0.5, query_effect=1.0, random_state=given.seed)
+    search: Any = pairgram.RankRLSCV
+    train, rows = qid < N_TRAIN, []
+    search().fit(X[:120], y[:120], qid=qid[:120])  # no time has that of loading libraries
+    for name, pairs, centre in (("RLS, pointwise", None, 1), ("RankRLS, pairwise", "with_ties", 0)):
+        model = search(pairs=pairs, scoring="pairwise_accuracy")
+        start = time.perf_counter()
+        features = X[train] - centre * X[train].mean(axis=0)
+        model.fit(features, y[train] - centre * y[train].mean(), qid=qid[train])
+        seconds = time.perf_counter() - start
+        values = pairgram.evaluate(METRICS, y[~train], model.predict(X[~train]), qid[~train])
+        rows.append((name, *values.values(), model.alpha_, seconds))
+    print_table(
+        ("model", *METRICS, "alpha", "seconds"),
+        rows,
+        title=f"{N_TRAIN} queries to train on, {N_TEST} to test on, {N_DOCUMENTS} documents of "
+        f"{N_FEATURES} features each",
+    )
+    print_lines(["metrics are those of the test queries, seconds those of fitting and choosing"])
+
+
+def inspect(given: Any) -> None:
+    """Print what a model file holds."""
+    kind, file = read_file(given.file)[0], given.file
+    report: dict[str, Any] = {"file": file, "kind": kind, "version": written_by(file)}
+    if kind == "Pairgram":
+        statistics = pairgram.Pairgram.load(file)
+        counts = ("n_features", "n_rows", "n_queries", "pair_weight")
+        report["parameters"] = {"pairs": _plain(statistics.settings.short)}
+        report |= {name: getattr(statistics, name) for name in counts}
+    elif kind == "BatchFit":
+        batch = pairgram.BatchFit.load(file)
+        made = [model for model in batch.models if model is not None]
+        report |= {"parameters": {"kind_of_each": _plain(made[0])}, "n_models": len(batch)}
+        report |= {"n_failed": len(batch) - len(made), "fallback": _plain(batch.fallback)}
+    else:
+        report |= _of_model(file, given.top)
+    if given.json:
+        print_json(report)
+        return
+    weights = report.pop("largest_weights", [])
+    parameters = report.pop("parameters")
+    print_table((), {**report, **parameters}.items(), cell=significant, n_keys=2)
+    if weights:
+        print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a parameter as a file of JSON and a table can show it."""
+    is_plain = value is None or isinstance(value, (bool, int, float, str))
+    return value if is_plain else " ".join(str(value).split())
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+
+
+def _of_model(file: str, top: int) -> dict[str, Any]:
+    """Return what the file of a model holds."""
+    loaded = pairgram.load_model(file)
+    model, report = loaded, dict[str, Any]()
+    if hasattr(loaded, "steps"):
+        model = _ranker_of(loaded)
+        report["steps"] = ", ".join(f"{name}: {_plain(step)}" for name, step in loaded.steps)
+    report |= {"parameters": _parameters(model), "n_features": width_of(loaded)}
+    report["fitted_with_query_ids"] = bool(model.uses_qid_)
+    chain = Chain.of(model.feature_map_)
+    if chain.fill is not None:
+        values = "values that the file holds" if chain.fill.fill_.any() else "0"
+        report["missing_features"] = f"take {values}"
+    if chain.then is not None:
+        report["n_coefficients"] = len(model.coef_)
+        if hasattr(chain.then, "gamma_"):
+            report["gamma"] = chain.then.gamma_
+        rows = getattr(chain.then, "support_rows_", None)
+        if rows is not None:
+            report["training_rows"] = f"{rows.shape[0]} are in the file"
+    weights = input_weights(model)
+    if model.prior_ is not None:
+        report["weights"] = "none of features: the scores of a prior are added"
+    elif weights is None:
+        report["weights"] = "none of features: coefficients of what the feature map makes"
+    else:
+        table = _sorted_weights(model, weights)
+        listed = zip(*(values[:top].tolist() for values in table.values()), strict=True)
+        report["largest_weights"] = [dict(zip(table, row, strict=True)) for row in listed]
+    return report
+
+
+def _ranker_of(pipeline: Any) -> Any:
+    """Return the ranker of a pipeline, with names of the columns that it gets."""
+    ranker, width = pipeline.steps[-1][1], width_of(pipeline)
+    if not hasattr(ranker, "feature_names_in_"):
+        given = getattr(pipeline, "feature_names_in_", [f"x{i}" for i in range(width)])
+        names = [f"x{i}" for i in range(int(ranker.n_features_in_))]
+        with suppress(AttributeError, ValueError):  # of functions whose names nobody told
+            names = pipeline[:-1].get_feature_names_out(given)
+        ranker.feature_names_in_ = np.asarray(names, dtype=object)
+    return ranker
+
+
+def _sorted_weights(model: Any, weights: Any) -> dict[str, Any]:
+    """Return the columns of the table of weights; features count from 1."""
+    names, inputs = getattr(model, "feature_names_in_", None), Chain.of(model.feature_map_).inputs
+    if model._known_sums() is not None:
+        table = model.column_weights()
+        columns = table.pop("column")
+        del table["name"]
+    else:
+        columns = np.argsort(-np.abs(weights), kind="stable")
+        table = {"weight": weights[columns]}
+    second, features = np.divmod(columns, model.n_features_in_)
+    named = {} if names is None else {"name": names[features].astype(str)}
+    if inputs is not None:
+        named["part"] = np.array(inputs.parts)[second]
+    return {"feature": features + 1, **named, **table}

@@ -1,0 +1,401 @@
+"""``pairgram train`` and ``letor`` fit models and choose settings by held-out queries."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import pairgram
+from pairgram._rooms import public, room_with
+from pairgram._support import machine
+from pairgram._support.checks import ArgumentError
+from pairgram._support.files import printable, shown
+from pairgram._support.parameters import OF_DISTANCES, check_text
+from pairgram.cli import inputs
+from pairgram.cli.inputs import load_letor, name_of, scan
+from pairgram.cli.report import (
+    notes,
+    passes,
+    print_json,
+    print_table,
+    significant,
+    warn,
+    working,
+)
+from pairgram.cli.table import EVIDENCE, FIRST, KERNELS, KERNELS_OF, MODELS, OPTIONS
+from pairgram.cli.values import parse_grid
+from pairgram.data.queries import Queries, one_query_meant
+from pairgram.datasets.letor import padded
+from pairgram.features.row_values import WORDS, Chain, Fill
+
+PROTOCOL_METRICS = (
+    *(f"ndcg@{k}" for k in range(1, 11)),
+    "mean_ndcg",
+    *(f"p@{k}" for k in range(1, 11)),
+    "map",
+)
+# The maps of kernels; others are those of `Kernel`.
+MAPS = {"rank-nystroem": "Nystroem", "rank-fourier": "RandomFourier"}
+# A column has a long tail if its skewness is above this, as that of prices and counts is.
+SKEWED = 1.0
+SAMPLE = 10_000  # rows of a table tell whether columns have long tails
+TAKES = {one.parameter: one for one in OPTIONS if one.models}
+
+Settings = dict[str, Any]
+
+
+def check_model(name: str, given: Settings) -> Settings:
+    """Return the settings of a model, with those that it has on the command line alone.
+
+    Raises
+    ------
+    ValueError
+        If the model does not take a setting, or two do not go together.
+    """
+    for setting in given:
+        option = TAKES[setting]
+        if name not in option.models.split():
+            others = ", ".join(other for other in MODELS if other in option.models.split())
+            raise ValueError(f"--model {name} takes no {option.flag}; {others} can")
+        if setting in ("n_nodes", "activation") and "kernel" in given:
+            raise ValueError(f"give --kernel or {option.flag}, not both: nodes have no kernel")
+    settings = {**MODELS[name].defaults, **given}
+    kernel: Any = settings.get("kernel")
+    if kernel is not None:
+        check_text("--kernel", kernel, KERNELS_OF.get(name, KERNELS_OF[""]))
+    if "gamma" in settings and not KERNELS.get(kernel):
+        raise ValueError(f"--gamma is for --kernel rbf, laplacian and others, got {kernel!r}")
+    return settings
+
+
+def search_of(name: str, settings: Settings, scoring: Any, missing: str | None = None) -> Any:
+    """Return an estimator that chooses its settings in ``fit``; it fills gaps as told.
+
+    It does so as `RankRLSCV` does: with ``validation``, ``predict``, ``save``, ``best_score_``,
+    ``scoring_`` and ``cv_results_``.
+    """
+    given = {**settings, "scoring": scoring} if scoring is not None else dict(settings)
+    if scoring == EVIDENCE and name in TAKES["pairs"].models.split():
+        # With other weights the noise of a label would depend on the size of its list.
+        kinds = given.get("pairs", ["with_ties"])
+        given["pairs"] = [one and pairgram.Pairs(one, weighting="documents") for one in kinds]
+    maps: list[Any] = [None]
+    if "kernel" in given:
+        moved = ("kernel", "n_components", *["random_state"] * (name in MAPS))
+        own = {key: given.pop(key) for key in moved if key in given}
+        of_kernel = getattr(pairgram, MAPS.get(name, "Kernel"))
+        maps = [of_kernel(gamma=gamma, **own) for gamma in given.pop("gamma", [None])]
+    fill = None if missing is None else Fill(0.0 if missing == "zero" else missing)
+    scales = given.pop("feature_map", [None])
+    ways = [Chain(fill, WORDS.get(scale), one).short for scale in scales for one in maps]
+    if ways != [None]:
+        given["feature_map"] = ways[0] if ways == [fill] else ways
+    if name == FIRST:
+        given["verbose"] = sys.stderr.isatty()
+    return getattr(pairgram, MODELS[name].kind)(**given)
+
+
+def with_scales(name: str, settings: Settings, sparse: bool, drawn: Callable[[], Any]) -> Settings:
+    """Return the settings with the scales that a model tries, if none are given.
+
+    Nonlinear nodes and kernels of distances may need scaled features. Linear models try scales and
+    quantiles if rows that are `drawn` have a column with a long tail.
+    """
+    kernel, tried = settings.get("kernel"), []
+    activation = settings.get("activation", "sigmoid" if name == "elmrank" else "linear")
+    if kernel in OF_DISTANCES or (kernel is None and activation != "linear"):
+        tried = ["maxabs" if sparse else "standard"]
+    elif name in ("rankrls", "ranksvm") and kernel is None and not sparse:
+        tried = ["standard", "quantile"] if has_long_tail(drawn()) else []
+    return {"feature_map": [None, *tried], **settings} if tried else settings
+
+
+def has_long_tail(X: Any) -> bool:
+    """Tell whether a column of more than two values is skewed, as prices are."""
+    X = np.nan_to_num(np.asarray(X, np.float64))
+    X = X[:, ((X.min(0) < X) & (X.max(0) > X)).any(0)]
+    return bool((np.abs((((X - X.mean(0)) / X.std(0)) ** 3).mean(0)) > SKEWED).any())
+
+
+def chosen(model: Any) -> Settings:
+    """Return the settings that a fitted search has chosen, as values for JSON."""
+    found = model.cv_results_.items()
+    values = {key[6:]: column[model.best_index_] for key, column in found if key[:6] == "param_"}
+    values.pop("scale", None)  # which no option gives
+    if "feature_map" in values:  # options can vary its scale, and gamma of a map
+        chain = Chain.of(values.pop("feature_map"))
+        if any(Chain.of(one).scaling for one in model.cv_results_["param_feature_map"]):
+            values["feature_map"] = chain.kind
+        if KERNELS.get(getattr(chain.then, "kernel", "")):
+            values["gamma"] = chain.then.gamma_
+    return {key: getattr(value, "item", lambda v=value: v)() for key, value in values.items()}
+
+
+def score_of_raw(model: Any) -> float | None:
+    """Return the best held-out score of columns as they are, unless these were chosen."""
+    results = model.cv_results_
+    maps = results.get("param_feature_map", results.get("param_inputs", ()))
+    raw = np.array([Chain.of(one).scaling is None for one in maps], bool)
+    if "param_features" in results:  # of the automatic choice
+        raw &= results["param_features"] == "columns"
+    if not raw.any() or raw[model.best_index_]:
+        return None
+    best = np.nanmax if model.scoring_.greater_is_better else np.nanmin
+    return float(best(results["mean_test_score"][raw]))
+
+
+def train(given: Any) -> None:
+    """Fit a model, choose its settings, and write it to a file."""
+    file, valid, output = given.file, given.validation, given.output
+    inputs.check_inputs(file, valid)
+    inputs.check_output(output, file, valid)
+    if inputs.is_stream(output):
+        raise ValueError(
+            f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
+        )
+    on_table, by_evidence = inputs.is_table(given, file, valid), given.scoring == EVIDENCE
+    others = any(FIRST not in TAKES[key].models.split() for key in given.settings)
+    others |= on_table or by_evidence
+    name = given.model or ("rankrls" if others and not given.time_budget else FIRST)
+    settings = check_model(name, given.settings)
+    if "pairs" not in given.settings and (given.propensity or by_evidence):
+        settings.pop("pairs", None)  # there is one kind of these
+    scoring = given.scoring or ("ips_dcg@10" if given.propensity else None)
+    if scoring is not None and not by_evidence:
+        scoring = inputs.metric_of(scoring, "default")
+    needs_ids = search_of(name, settings, scoring)._needs_queries
+    kernel = settings.get("kernel", "linear") != "linear" and name not in MAPS
+    whole = kernel or by_evidence or given.one_query or name in (FIRST, "elmrank")
+    with passes() as watch, one_query_meant():
+        rows = (
+            _of_tables(given, needs_ids, whole, watch) if on_table else _of_letor(given, needs_ids)
+        )
+        settings = with_scales(name, settings, rows.sparse, rows.drawn)
+
+        def fit(missing: str | None) -> Any:
+            search = search_of(name, settings, scoring, missing)
+            return search.fit(*rows.given(missing), **rows.named)
+
+        start = time.perf_counter()
+        try:
+            with working("fitting"):
+                search = fit(given.missing)
+        except ArgumentError as error:
+            says = not on_table or given.features or given.missing
+            if says or error.found != "NaN" or error.parameter not in (None, "X"):
+                raise
+            rows.assumed.append("missing values count as the mean of their column")
+            search = fit("mean")
+        seconds = time.perf_counter() - start
+    if rows.assumed:
+        warn(f"note: {'; '.join(rows.assumed)}: --features, --exclude and --missing say otherwise")
+    search.save(output)
+    _print_fit(given, name, search, seconds, rows.size)
+
+
+def _of_letor(given: Any, needs_ids: bool) -> Any:
+    """Return the rows of LETOR files."""
+    files = [one for one in (given.file, given.validation) if one is not None]
+    options: Settings = {"sparse": given.sparse, "zero_based": given.zero_based}
+    data, *held = padded([load_letor(one, **options) for one in files])
+    for one in held:
+        if (data.qid is None) != (one.qid is None):
+            bare, other = files if data.qid is None else files[::-1]
+            raise ValueError(f"{name_of(bare)}: found no qid, want ids as in {name_of(other)}")
+    if data.qid is None and needs_ids and not given.one_query:
+        raise ValueError(
+            f"{name_of(given.file)}: found no qid, want qid:ID after every label; --one-query "
+            f"takes all {len(data.y)} rows as one query, all of whose rows are compared"
+        )
+    return SimpleNamespace(
+        given=lambda missing: (data.X, data.y),
+        named={"qid": data.qid, "validation": held[0] if held else None},
+        size=(len(data.y), Queries.make(len(data.y), qid=data.qid).n_queries),
+        sparse=given.sparse,
+        drawn=lambda: data.X,
+        assumed=[],
+    )
+
+
+def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
+    """Return the rows of tables, which are read in passes, or as a whole."""
+    file, valid, held_out = given.file, given.validation, None
+    table, assumed = inputs.scan_assuming(given, file)
+    table.refuse_output(given.output, "--output")
+    if valid is not None:  # whose features are those of the training rows
+        own = {"exclude": None, "missing": None, "features": [*table.layout.features] or None}
+        held_out = scan(given, valid, table.n_features, **own)
+        held_out.refuse_output(given.output, "--output")
+        table = table.widened(held_out.n_features)
+        inputs.require(given, valid, held_out, needs_ids)
+        held_out = watch(held_out)
+    inputs.require(given, file, table, needs_ids)
+    table = watch(table)
+    survey = table.survey()
+    rows = SimpleNamespace(
+        given=lambda missing: [table],
+        named={"validation": held_out},
+        size=(survey.n_rows, survey.n_queries),
+        sparse=table.layout.sparse,
+        drawn=lambda: table.with_gaps().sample(SAMPLE, with_gaps=True).rows.X,
+        assumed=assumed,
+    )
+
+    def in_memory(missing: str | None) -> Any:
+        X, y, rows.named = _in_memory(file, table, missing)
+        if held_out is not None:
+            held, labels, named = _in_memory(valid, held_out, missing)
+            if "sample_weight" in named:
+                raise ValueError(
+                    "--weight: weights of the rows of --valid need a model that reads tables in "
+                    "blocks, such as --model rankrls, with query ids"
+                )
+            rows.named["validation"] = (held, labels, named["qid"])
+        return X, y
+
+    # The rows of a single list are held out one by one, which needs all of them.
+    if whole or (survey.n_queries == 1 and valid is None):
+        rows.given = in_memory
+    return rows
+
+
+def _in_memory(file: str, table: Any, missing: str | None) -> Any:
+    """Return the features of a table, with their names, its labels, and other arguments of fit.
+
+    Missing values stay NaN if something replaces them.
+
+    Raises
+    ------
+    MemoryError
+        If three copies of the features do not fit in memory.
+    """
+    rows = (table if missing is None else table.with_gaps()).in_memory()
+    if rows is None:
+        valid = " with --valid" * (table.survey().n_queries == 1)
+        raise machine.lacking(
+            f"{shown(file)}, all of whose rows the model needs,",
+            table.bytes_in_memory,
+            f"take pairgram train --model rankrls{valid}, which reads them in blocks",
+        )
+    X, named = rows.X, {"qid": rows.query}
+    if table.layout.weight is not None:
+        named["sample_weight"] = rows.weights
+    group_of = table.survey().group_of
+    if group_of is not None:
+        named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
+    if table.feature_names is not None:
+        import pyarrow
+
+        X = pyarrow.table(dict(zip(table.feature_names, X.T, strict=True)))
+    if table.is_of_clicks:  # which are divided by propensities already
+        return X, public("Clicks")(rows.y, [1.0] * rows.n_rows), named
+    return X, rows.y, named
+
+
+def _print_fit(given: Any, name: str, search: Any, seconds: float, size: Any) -> None:
+    """Print what was chosen, and how good it and its rivals are on held-out queries."""
+    metric, (n_rows, n_queries), params = search.scoring_, size, chosen(search)
+    held_by = given.validation and name_of(given.validation)
+    report = {"metric": metric.name, "lower_is_better": not metric.greater_is_better or None}
+    report["held_out"] = held_by or _held_out(search, given.groups is not None, n_queries)
+    report |= {"score": float(search.best_score_), "raw_columns": score_of_raw(search)}
+    report["as_shown"] = given.propensity and _score_as_shown(given, metric)
+    report |= {"n_rows": n_rows, "n_queries": n_queries, "n_features": int(search.n_features_in_)}
+    report |= {"seconds": seconds, "output": given.output}
+    report = {key: value for key, value in report.items() if value is not None}
+    trials: dict[str, Any] = getattr(search, "trials_", {})
+    names = [key for key in trials if key != "expected_seconds"]
+    made = list(zip(*(trials[key].tolist() for key in names), strict=True))
+    if given.json:
+        if made:
+            report["trials"] = [dict(zip(names, row, strict=True)) for row in made]
+        print_json({"model": name, "params": params, **report})
+        return
+    shown_rows = {"model": name, "file": name_of(given.file), **params, **report}
+    print_table((), shown_rows.items(), cell=significant, n_keys=2)
+    if made:
+        print_table(
+            names,
+            [["" if one is None or one != one else one for one in row] for row in made],
+            title="what was tried; features and kernels must lead by a standard error",
+        )
+
+
+def _score_as_shown(given: Any, metric: Any) -> float:
+    """Return the metric of lists in the order in which users looked at them."""
+    file, read = given.validation or given.file, room_with("command line", "read_labels")
+    clicks, qid = read(file, given.label, given.qid)
+    looked = read(file, given.propensity)[0]
+    found = pairgram.evaluate(metric, public("Clicks")(clicks, looked), looked, qid)
+    return float(found[metric.name])
+
+
+def _held_out(search: Any, has_groups: bool, n_queries: int) -> str:
+    """Return as text what was held out if there was no validation set."""
+    if search.scoring_.name == EVIDENCE:
+        return "nothing held out"
+    results = getattr(search, "best_estimator_", search).cv_results_
+    n_splits = sum(key.startswith("split") for key in results)
+    if n_splits:
+        return f"{n_splits} folds" + " of groups" * has_groups
+    return "leave-row-out" if n_queries == 1 else f"leave-{'group' if has_groups else 'query'}-out"
+
+
+def letor(given: Any) -> None:
+    """Run LETOR's five-fold protocol on a folder."""
+    name, convention = given.model, given.convention
+    scoring = inputs.metric_of(given.metric, convention)
+    grids = {key: parse_grid(grid, key) for key, grid in MODELS[name].grids.items()}
+    settings = check_model(name, given.settings)
+    if not KERNELS.get(settings.get("kernel", "")):
+        grids.pop("gamma", None)
+    settings = {**grids, **settings}
+    metric, names = scoring.name, list(dict.fromkeys((*PROTOCOL_METRICS, scoring.name)))
+    folds: list[dict[str, Any]] = []
+    with notes():
+        for fold in pairgram.load_letor_folds(given.folder, sparse=given.sparse):
+            search = search_of(name, settings, scoring)
+            start = time.perf_counter()
+            with working(f"fitting {fold.name}"):
+                search.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
+            seconds = time.perf_counter() - start
+            folds.append({"fold": fold.name, "params": chosen(search)})
+            for part, (X, y, qid) in (("valid", fold.valid), ("test", fold.test)):
+                scores = search.predict(X)
+                found = pairgram.evaluate(names, y, scores, qid, convention=convention)
+                folds[-1][part] = found
+            folds[-1]["seconds"] = seconds
+    means: dict[str, Any] = {
+        part: {key: float(np.mean([fold[part][key] for fold in folds])) for key in names}
+        for part in ("valid", "test")
+    }
+    dataset = os.path.basename(os.path.abspath(given.folder))
+    if given.json:
+        report = {"dataset": dataset, "model": name, "metric": metric}
+        print_json(report | {"folds": folds, "mean": means})
+        return
+    params, tests = folds[0]["params"], dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@10"))
+    seconds = float(np.mean([fold["seconds"] for fold in folds]))
+    blank = dict.fromkeys(params, "")
+    folds.append({"fold": "mean", "params": blank, **means, "seconds": seconds})
+    rows = []
+    for one in folds:
+        values = [one["valid"][metric], *map(one["test"].get, tests), one["seconds"]]
+        rows.append([one["fold"], *one["params"].values(), *values])
+    print_table(
+        ("fold", *params, f"valid {metric}", *(f"test {key}" for key in tests), "seconds"),
+        rows[:-1],
+        title=f"{printable(dataset)}: {name}, chosen by validation {metric}, convention "
+        f"{convention}",
+        footer=rows[-1],
+    )
+    print_table(
+        ("k", "mean test ndcg@k", "mean test p@k"),
+        [(k, means["test"][f"ndcg@{k}"], means["test"][f"p@{k}"]) for k in range(1, 11)],
+    )
