@@ -132,6 +132,7 @@ def test_names_with_braces_are_told_as_they_are(tmp_path):
         pg.RankRLS().fit(pg.scan(path, label="label", qid="query"))
     message = f"column {name!r} has a missing value: give missing='zero', missing='mean' or "
     assert message in str(caught.value) and str(path) in str(caught.value)
+    assert "feature_map=Fill('median') or Fill(0), or fill it in before" in str(caught.value)
 
 
 def test_a_source_that_changes_between_passes():

@@ -186,8 +186,6 @@ def runs_of(ids: AnyArray) -> tuple[Rows, AnyArray]:
 # What pandas reads as a missing value in files of text.
 GAPS = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"])
 GAPS |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
-# Numbers that no other text of this kind is equal to.
-WHOLE = "^(0|-?[1-9][0-9]{0,17}|-?[1-8][0-9]{18})$"
 
 
 def value_type(kind: pyarrow.DataType) -> Any:
@@ -287,6 +285,7 @@ def require_width(column: str, wanted: int, width: int) -> None:
 UNKNOWN_WIDTH = -1
 # A float64 holds every whole number up to this one.
 LARGEST_WHOLE = 2.0**53
+NOT_HELD = "must hold numbers that a float64 can hold"
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,6 +372,11 @@ class Columns:
         own = [name for name in told if name is not None]
         own += self.keep
         return list(dict.fromkeys([*own, *(self.features if features else ())]))
+
+    def exact(self) -> set[str | None]:
+        """Return the columns whose whole numbers must not be rounded: they may be categories."""
+        numbers = () if self.texts is None else {*self.features} - self.texts.keys()
+        return {self.label, self.weight, *numbers}
 
     def name_of(self, feature: int) -> str:
         """Return what messages call a feature."""
@@ -512,7 +516,8 @@ class Columns:
         """Return the error for a feature that is missing."""
         error = placed_error(
             f"{place.row(row)}: column {name!r} has a missing value: ",
-            "give {missing='zero'}, {missing='mean'} or {missing='median'}, or fill it in before",
+            "give {missing='zero'}, {missing='mean'} or {missing='median'}{=, or the ranker "
+            "feature_map=Fill('median') or Fill(0)}, or fill it in before",
         )
         error.found, error.kinds = "NaN", {name: "a missing value"}
         return error
@@ -528,10 +533,7 @@ def _refuse_large(column: pyarrow.Array, values: Vector, name: str, place: Place
         return
     for row, number in enumerate(column.to_pylist()):
         if number is not None and float(number) != number:
-            raise placed_error(
-                f"{place.row(row)}: column {name!r} must hold numbers that a float64 can hold, got "
-                f"{number}"
-            )
+            raise placed_error(f"{place.row(row)}: column {name!r} {NOT_HELD}, got {number}")
 
 
 def refuse_repeated(names: Sequence[str], what: str) -> None:

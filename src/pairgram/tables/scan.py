@@ -36,7 +36,7 @@ from pairgram.tables.columns import (
 )
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.scanned import ScannedTable
-from pairgram.tables.sources import Source, source_of
+from pairgram.tables.sources import FilePartition, Source, source_of
 from pairgram.tables.table import Table, no_rows
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
@@ -367,6 +367,9 @@ def _columns(
         narrow &= _is_narrow(entry)
         if not is_number(entry):
             wrong[name] = "lists" if of_lists else kind_of(entry)
+    first = source.partitions[0] if source.partitions else None
+    if wrong and isinstance(first, FilePartition) and first.is_text:
+        wrong |= first.strays([name for name, kind in wrong.items() if kind == "text"])
     chosen = features is not None
     return Columns(
         tuple(names),

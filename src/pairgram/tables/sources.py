@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from pairgram._support import limits
+from pairgram._support.arrays import reads_as_number
 from pairgram._support.files import naming, shown
 from pairgram.datasets.letor import (
     DAMAGE,
@@ -30,7 +31,9 @@ from pairgram.datasets.letor import (
     unpacked,
 )
 from pairgram.tables.columns import (
-    WHOLE,
+    GAPS,
+    LARGEST_WHOLE,
+    NOT_HELD,
     Columns,
     Place,
     TableRows,
@@ -630,7 +633,37 @@ class FilePartition(Partition):
         """Yield the rows; see `Partition`."""
         names = columns.names(features)
         with readable(self.name), self._naming_columns():
-            yield from rows_of_batches(self._read(names), number, self.name, columns, features)
+            batches = self._read(names)
+            if self.is_text:
+                batches = self._unrounded(batches, columns.exact().intersection(names))
+            yield from rows_of_batches(batches, number, self.name, columns, features)
+
+    def _unrounded(self, batches: Iterable[Any], names: Collection[str]) -> Iterator[Any]:
+        """Yield batches; whole numbers of some columns that a float64 rounds are an error."""
+        import pyarrow
+
+        unseen = {name for name in names if self.schema.field(name).type == pyarrow.float64()}
+        for batch in batches:
+            for name in [*unseen]:
+                values = batch.column(name).to_numpy(zero_copy_only=False)
+                if (np.abs(values) >= LARGEST_WHOLE).any():
+                    unseen.remove(name)  # all rows are looked at now
+                    if (found := self.first_text(name, _is_rounded)) is not None:
+                        raise placed_error(
+                            f"{found[0]}: column {name!r} {NOT_HELD}, got {found[1]}"
+                        )
+            yield batch
+
+    def first_text(self, name: str, is_wrong: Callable[[str], bool]) -> tuple[str, str] | None:
+        """Return the place of the first text of a column that is wrong, and the text, if any is."""
+        first = 0
+        with readable(self.name):
+            for batch in self._batches([name], with_types(self.schema, {name: "string"})):
+                for row, text in enumerate(batch.column(0).to_pylist()):
+                    if text is not None and is_wrong(text):
+                        return Place(self.name, 0, first).row(row), text
+                first += batch.num_rows
+        return None
 
     @contextmanager
     def _naming_columns(self) -> Iterator[None]:
@@ -684,6 +717,20 @@ class FilePartition(Partition):
             head = next(self._batches([name], schema), None)
         return head is None or whole_numbers(head.column(0))[1] < 0
 
+    def strays(self, names: Collection[str]) -> dict[str, str]:
+        """Return the kinds of columns whose first texts are numbers but for some: these by row."""
+        found: dict[str, str] = {}
+        with readable(self.name):
+            schema = with_types(self.schema, dict.fromkeys(names, "string"))
+            head = next(self._batches([*names], schema), None)
+        for name in () if head is None else names:
+            texts = [text or "" for text in head.column(name).to_pylist()]
+            wrong = [row for row, text in enumerate(texts) if _is_stray(text)]
+            if wrong and any(map(reads_as_number, texts)):
+                place = Place(self.name, 0, 0).row(wrong[0])
+                found[name] = f"text ({texts[wrong[0]]!r} in {place})"
+        return found
+
     def _with_ids(self, batch: Any, name: str, first: int) -> Any:
         """Return a batch whose ids are numbers if all are, and null if they are empty."""
         import pyarrow.compute
@@ -734,14 +781,40 @@ def whole_numbers(column: Any) -> tuple[Any, int]:
 
     Numbers have no leading zeros and plus signs, so that each is that of one text.
     """
-    import pyarrow.compute
+    import pyarrow
 
     encoded = column.dictionary_encode()  # neighbouring ids are mostly equal
     texts = pyarrow.compute.utf8_trim_whitespace(encoded.dictionary)
-    known = pyarrow.compute.match_substring_regex(texts, WHOLE)
-    if (wrong := known.index(False).as_py()) >= 0:
-        return None, encoded.indices.index(wrong).as_py()
-    return texts.cast(pyarrow.int64()).take(encoded.indices), -1
+    with suppress(pyarrow.ArrowInvalid):
+        numbers = texts.cast(pyarrow.int64())
+        if numbers.cast(texts.type).equals(texts):
+            return numbers.take(encoded.indices), -1
+    for row, text in enumerate(texts.take(encoded.indices).to_pylist()):
+        if text is not None and not _is_whole(text):
+            return None, row
+    raise AssertionError(texts)
+
+
+def _is_whole(text: str) -> bool:
+    return _reads(int, text) and str(int(text)) == text and -(2**63) <= int(text) < 2**63
+
+
+def _reads(kind: type, text: str) -> bool:
+    try:
+        kind(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_rounded(text: str) -> bool:
+    """Tell whether a text is a whole number that a float64 rounds."""
+    return _reads(int, text) and int(text) != float(text)
+
+
+def _is_stray(text: str) -> bool:
+    """Tell whether a text stands for neither a number nor a missing one."""
+    return text not in GAPS and not reads_as_number(text)
 
 
 def _is_text(dataset: Any) -> bool:
