@@ -110,41 +110,28 @@ class TableRows:
             first=self.first + start,
         )
 
-    def then(self, other: TableRows) -> TableRows:
-        """Return these rows of one run and further rows of the same run."""
-        return replace(
-            self,
-            X=_joined(self.X, other.X),
-            y=_joined(self.y, other.y),
-            weights=_joined(self.weights, other.weights),
-            groups=_joined(self.groups, other.groups),
-            sizes=self.sizes + other.sizes,
-            kept=None,
-        )
-
     def own(self) -> TableRows:
         """Return a copy that keeps no larger array alive."""
         return self.changed(lambda values: values.copy())
 
     def changed(self, function: Callable[[Any], Any]) -> TableRows:
         """Return the rows with what a function makes of their arrays, where they are."""
-        return replace(
-            self,
-            X=None if self.X is None else function(self.X),
-            y=None if self.y is None else function(self.y),
-            weights=None if self.weights is None else function(self.weights),
-            groups=None if self.groups is None else function(self.groups),
-            kept=None,
-        )
+        return _with_arrays([self], lambda parts: function(parts[0]))
 
 
-# The arrays that a CSR array consists of.
+# The arrays of rows, and those that a CSR array consists of.
+OF_ROWS = ("X", "y", "weights", "groups")
 ARRAYS = ("data", "indices", "indptr")
 
 
-def _joined(*parts: Any) -> Any:
-    if parts[0] is None:
-        return None
+def _with_arrays(parts: Sequence[TableRows], join: Callable[[list[Any]], Any]) -> TableRows:
+    """Return the first part with what is made of every array of all parts."""
+    arrays = {name: [getattr(rows, name) for rows in parts] for name in OF_ROWS}
+    made = {name: None if found[0] is None else join(found) for name, found in arrays.items()}
+    return replace(parts[0], kept=None, **made)
+
+
+def _joined(parts: list[Any]) -> Any:
     if scipy.sparse.issparse(parts[0]):
         return scipy.sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
@@ -152,14 +139,10 @@ def _joined(*parts: Any) -> Any:
 
 def together(parts: Sequence[TableRows]) -> TableRows:
     """Return the rows of several parts of a table, one after the other."""
-    ids = None
-    sizes = np.array([sum(rows.n_rows for rows in parts)], np.int64)
+    sizes, ids = np.array([sum(rows.n_rows for rows in parts)], np.int64), None
     if parts[0].ids is not None:
         sizes, ids = runs_of(np.concatenate([rows.query for rows in parts]))
-    X, y, weights = (
-        _joined(*(getattr(rows, name) for rows in parts)) for name in ("X", "y", "weights")
-    )
-    return TableRows(X, y, weights, sizes, ids)
+    return replace(_with_arrays(parts, _joined), sizes=sizes, ids=ids)
 
 
 def counted(name: str) -> str:

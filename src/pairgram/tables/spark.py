@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pairgram._support.machine import threads
 from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
-from pairgram.tables.passes import Part, Partitions, Progress, fold, join_by_id
+from pairgram.tables.passes import Part, Progress, fold, join_by_id, mapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
@@ -43,13 +43,12 @@ class SparkEngine:
         self._frame = frame
 
     def run(
-        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
+        self, partitions: object, columns: Columns, task: Task[S], progress: Progress | None
     ) -> Part[S]:
-        """Return the part of all rows; see `Engine`."""
-        names = columns.names(task.reads_features)
-        mapped = _numbered(self._frame, names).mapInArrow(_PartOf(columns, names, task), SCHEMA)
+        """Return the part of all rows; see `LocalEngine`."""
+        frame = self._worked(columns, task.reads_features, partial(_part_of, task))
         with _fixed_partitions(self._frame), _naming_the_limit():
-            rows = mapped.collect()
+            rows = frame.collect()
         found = {row["number"]: row["result"] for row in rows}
         # A partition without rows keeps its number.
         parts = [
@@ -62,19 +61,34 @@ class SparkEngine:
         return part
 
     def map(
-        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
+        self, partitions: object, columns: Columns, function: Callable[[TableRows], Any]
     ) -> Iterator[tuple[Any, int]]:
-        """Yield what a function makes of every batch; see `Engine`.
+        """Yield what a function makes of every batch; see `LocalEngine`.
 
         Results have the order of the frame: Spark must not leave columns out before it shuffles,
         which would send rows elsewhere.
         """
-        names = columns.names()
-        frame = _numbered(self._frame, names, whole=True)
+        frame = self._worked(columns, True, partial(mapped, function), whole=True)
         with _naming_the_limit():
-            mapped = frame.mapInArrow(_Map(columns, names, function), SCHEMA)
-            for row in mapped.toLocalIterator():
+            for row in frame.toLocalIterator():
                 yield _unpacked(row["result"])
+
+    def _worked(self, columns: Columns, features: bool, work: Any, whole: bool = False) -> Any:
+        """Return the frame of what `work` yields for the batches of every partition."""
+        names = columns.names(features)
+
+        def of_partition(batches: Iterable[Any]) -> Iterator[Any]:
+            number, name = _number(), f"partition {_number()}"
+            with threads(1):
+                own = _named(batches, names)
+                rows = rows_of_batches(own, number, name, columns, features)
+                yield from _packed(work(rows, name))
+
+        return _numbered(self._frame, names, whole).mapInArrow(of_partition, SCHEMA)
+
+
+def _part_of(task: Task[S], batches: Iterator[TableRows], name: str) -> Iterator[Part[S]]:
+    yield fold(batches, task, name)
 
 
 def _quoted(name: str) -> str:
@@ -173,39 +187,3 @@ def _unpacked(result: bytes) -> Any:
     if isinstance(found, Exception):
         raise found
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _PartOf:
-    """Returns the part of the rows of a partition, in a worker."""
-
-    columns: Columns
-    names: list[str]
-    task: Any
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        def parts() -> Iterator[Any]:
-            number, name = _number(), f"partition {_number()}"
-            features = self.task.reads_features
-            own = _named(batches, self.names)
-            rows = rows_of_batches(own, number, name, self.columns, features)
-            yield fold(rows, self.task, name)
-
-        with threads(1):
-            yield from _packed(parts())
-
-
-@dataclass(frozen=True, eq=False)
-class _Map:
-    """Returns what a function makes of every batch of a partition, in a worker."""
-
-    columns: Columns
-    names: list[str]
-    function: Callable[[TableRows], Any]
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        number, name = _number(), f"partition {_number()}"
-        with threads(1):
-            own = _named(batches, self.names)
-            rows = rows_of_batches(own, number, name, self.columns, True)
-            yield from _packed((self.function(batch), batch.n_rows) for batch in rows)

@@ -37,6 +37,7 @@ from pairgram.tables.columns import (
     changed,
     placed_error,
     shown_id,
+    together,
 )
 
 if TYPE_CHECKING:
@@ -277,9 +278,7 @@ def drawn_of(
 def join_drawn(size: int, first: Drawn, second: Drawn) -> Drawn:
     """Return those that are drawn of both."""
     numbers = np.concatenate([first.numbers, second.numbers])
-    one = np.array([1])  # `then` adds the sizes of two runs
-    rows = replace(first.rows, sizes=one).then(replace(second.rows, sizes=one))
-    return _smallest(size, numbers, rows)
+    return _smallest(size, numbers, together([first.rows, second.rows]))
 
 
 def _smallest(size: int, numbers: Rows, rows: TableRows) -> Drawn:

@@ -31,7 +31,7 @@ from pairgram.tables.columns import (
     together,
 )
 from pairgram.tables.gaps import means_of, medians_of
-from pairgram.tables.passes import Engine, Partition, Progress
+from pairgram.tables.passes import Partition, Progress
 from pairgram.tables.survey import (
     COPIES,
     NO_FILES,
@@ -65,7 +65,7 @@ class Table:
         The columns of the source; None for LETOR files and arrays.
     partitions : tuple of Partition
         Consecutive rows, in the order of the source. It is empty for a frame of Spark.
-    engine : Engine
+    engine : LocalEngine, DaskEngine or SparkEngine
         Where the rows are worked on.
     missing : {"zero", "mean", "median"} or None
     source_has_queries : bool
@@ -79,7 +79,7 @@ class Table:
     layout: Columns
     schema: Any
     partitions: tuple[Partition, ...]
-    engine: Engine
+    engine: Any
     missing: Any = None
     source_has_queries: bool = False
     progress: Progress | None = None
