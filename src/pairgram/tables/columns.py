@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike
 
 import pairgram._core as _core
 from pairgram._support import limits
@@ -173,9 +172,7 @@ GAPS |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "n
 
 def value_type(kind: pyarrow.DataType) -> Any:
     """Return the type of the values of a column, which a dictionary may hold."""
-    import pyarrow
-
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    return getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
 
 
 def plain_values(table: pyarrow.Table) -> Any:
@@ -198,16 +195,13 @@ def with_types(schema: pyarrow.Schema, kinds: Mapping[str, Any]) -> Any:
     """Return a schema with other types of some columns."""
     import pyarrow
 
-    for name, kind in kinds.items():
-        schema = schema.set(schema.get_field_index(name), pyarrow.field(name, kind))
-    return schema
+    fields = [(field.name, kinds.get(field.name, field.type)) for field in schema]
+    return pyarrow.schema(fields, schema.metadata)
 
 
 def is_number(kind: pyarrow.DataType) -> bool:
     """Tell whether a type is one of numbers, booleans, or columns without any value."""
-    import pyarrow
-
-    return not pyarrow.types.is_dictionary(kind) and kind_of(kind) == "numbers"
+    return value_type(kind) is kind and kind_of(kind) == "numbers"
 
 
 def kind_of_values(kind: pyarrow.DataType) -> str:
@@ -215,12 +209,10 @@ def kind_of_values(kind: pyarrow.DataType) -> str:
 
     Numbers, booleans and columns without any value are of one kind.
     """
-    import pyarrow
-
-    types, kind = pyarrow.types, value_type(kind)
-    if types.is_timestamp(kind):
-        return f"times {'without' if kind.tz is None else 'with'} a time zone"
+    kind = value_type(kind)
     found = kind_of(kind)
+    if found == "times":
+        return f"times {'without' if getattr(kind, 'tz', None) is None else 'with'} a time zone"
     return "values of another kind" if found == "objects" else found
 
 
@@ -232,24 +224,24 @@ def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
     """
     import pyarrow
 
-    for field in own:
-        at = schema.get_field_index(field.name)
-        if at < 0:
-            schema = schema.append(field)
+    kinds = {field.name: field.type for field in own}
+    for name in kinds.keys() & {*schema.names}:
+        first, second = (value_type(kind) for kind in (schema.field(name).type, kinds[name]))
+        if pyarrow.types.is_null(first):
             continue
-        kinds = [value_type(kind) for kind in (schema.field(at).type, field.type)]
-        if pyarrow.types.is_null(kinds[0]):
-            schema = with_types(schema, {field.name: field.type})
-        elif kinds[0] != kinds[1] and all(map(is_number, kinds)):
-            if any(map(pyarrow.types.is_decimal, kinds)):  # the digits of 64 bits
-                whole = pyarrow.decimal128(20, 0)
-                kinds = [whole if pyarrow.types.is_integer(kind) else kind for kind in kinds]
-            pair = [pyarrow.schema([(field.name, kind)]) for kind in kinds]
-            common = pyarrow.float64()
-            with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
-                common = pyarrow.unify_schemas(pair, promote_options="permissive").field(0).type
-            schema = with_types(schema, {field.name: common})
-    return schema
+        if first == second or not (is_number(first) and is_number(second)):
+            kinds[name] = schema.field(name).type
+            continue
+        pair = [first, second]
+        if any(map(pyarrow.types.is_decimal, pair)):  # the digits of 64 bits
+            whole = pyarrow.decimal128(20, 0)
+            pair = [whole if pyarrow.types.is_integer(kind) else kind for kind in pair]
+        kinds[name] = pyarrow.float64()
+        with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
+            both = [pyarrow.schema([(name, kind)]) for kind in pair]
+            kinds[name] = pyarrow.unify_schemas(both, promote_options="permissive").field(0).type
+    known = {field.name: field.type for field in schema} | kinds
+    return pyarrow.schema(known.items(), schema.metadata)
 
 
 def require_width(column: str, wanted: int, width: int) -> None:
@@ -264,8 +256,6 @@ def require_width(column: str, wanted: int, width: int) -> None:
         )
 
 
-# The width of a column of lists that the schema does not tell: that of the first list.
-UNKNOWN_WIDTH = -1
 # A float64 holds every whole number up to this one.
 LARGEST_WHOLE = 2.0**53
 NOT_HELD = "must hold numbers that a float64 can hold"
@@ -295,11 +285,12 @@ class Columns:
     label, qid, weight, groups : str or None
     dtype : float32 or float64
         The type of the features.
-    width : int or None
-        The length of the lists, if there is one column of lists and no other.
     widths : tuple of int
-        The length of the lists of every column, 0 for numbers; none if there is one column, or if
-        all hold numbers.
+        The length of the lists of every column of features, 0 for numbers.
+    is_named : bool
+        Whether features have names: all but those of one column of lists and no other.
+    width : int or None
+        The number of features of LETOR files and arrays, which have no columns.
     fill : ndarray of shape (n_features,), or None
         What takes the place of missing values. With None they are an error.
     keep : tuple of str
@@ -321,32 +312,31 @@ class Columns:
     qid: str | None
     weight: str | None
     dtype: Any
+    widths: tuple[int, ...] = ()
+    is_named: bool = True
     width: int | None = None
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
     sparse: bool = False
     groups: str | None = None
     propensity: str | None = None
-    widths: tuple[int, ...] = ()
     texts: Mapping[str, frozenset[str]] | None = None
     refused: ArgumentError | None = None
 
     @property
     def n_features(self) -> int:
         """The number of features."""
-        if self.widths:
-            return sum(max(width, 1) for width in self.widths)
-        return len(self.features) if self.width is None else self.width
+        return sum(max(1, one) for one in self.widths) if self.width is None else self.width
+
+    @property
+    def lists(self) -> dict[str, int]:
+        """The columns of features, and the length of the lists of each, 0 for numbers."""
+        return dict(zip(self.features, self.widths, strict=True))
 
     def feature_names(self) -> list[str]:
         """Return the names of the features; those of lists are like ``embedding[0]``."""
-        if self.width is not None:
-            return entries_of(self.features[0], self.width) if self.features else []
-        widths = self.widths or (0,) * len(self.features)
-        names: list[str] = []
-        for column, width in zip(self.features, widths, strict=True):
-            names += entries_of(column, width) if width else [column]
-        return names
+        pairs = self.lists.items()
+        return [name for column, width in pairs for name in entries_of(column, width) or [column]]
 
     def names(self, features: bool = True) -> list[str]:
         """Return the names of the columns that are read, with or without the features."""
@@ -371,8 +361,8 @@ class Columns:
             self, label=None, qid=None, weight=None, groups=None, propensity=None, keep=keep
         )
 
-    def rows(self, batch: pyarrow.RecordBatch, place: Place, features: bool = True) -> TableRows:
-        """Return the rows of a pyarrow RecordBatch or Table that has these columns.
+    def rows(self, batch: pyarrow.Table, place: Place, features: bool = True) -> TableRows:
+        """Return the rows of a pyarrow Table or RecordBatch that has these columns.
 
         Raises
         ------
@@ -380,143 +370,82 @@ class Columns:
             If a value is missing or no number, or if a label or weight is not finite. The message
             names the column, the file and the row.
         """
-        y = None if self.label is None else self._numbers(batch, self.label, place)
-        if y is not None and self.propensity is not None:
-            y = self._debiased(y, batch, place)
-        weights = None if self.weight is None else self._weights(batch, place)
-        if self.qid is None:
-            sizes, ids = np.array([batch.num_rows], np.int64), None
-        else:
-            sizes, ids = runs_of(_ids(batch, self.qid, place, "the query id"))
-        groups = None
-        if self.groups is not None and not features:
-            groups = _ids(batch, self.groups, place, "the group")
-        X = self._features(batch, place) if features else None
-        kept = batch.select(list(self.keep)) if self.keep else None
-        return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
-
-    def _numbers(self, batch: pyarrow.RecordBatch, name: str, place: Place) -> Vector:
-        column = _column(batch, name)
-        values = _array(column, np.float64, name, place)
-        if (row := not_finite(values)) is not None:
-            found = "a missing value" if np.isnan(values[row]) else values[row]
-            raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
-        _refuse_large(column, values, name, place)
-        return values
-
-    def _debiased(self, clicks: Vector, batch: pyarrow.RecordBatch, place: Place) -> Vector:
-        """Return clicks / propensities."""
-        name = self.propensity
-        assert name is not None
-        values = _array(_column(batch, name), np.float64, name, place)
-        if (wrong := wrong_click(clicks, values)) is not None:
-            row, of_clicks, text = wrong
-            column = self.label if of_clicks else name
-            raise placed_error(f"{place.row(row)}: column {column!r} {text}")
-        return clicks / np.where(clicks > 0, values, 1.0)
-
-    def _weights(self, batch: pyarrow.RecordBatch, place: Place) -> Vector:
-        assert self.weight is not None
-        weights = self._numbers(batch, self.weight, place)
-        if (weights < 0).any():
+        y, weights, chances = (
+            None if name is None else _numbers(batch, name, place)
+            for name in (self.label, self.weight, self.propensity)
+        )
+        for name, values in ((self.label, y), (self.weight, weights)):
+            if values is not None and (row := not_finite(values)) is not None:
+                found = "a missing value" if np.isnan(values[row]) else values[row]
+                raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
+        if weights is not None and (weights < 0).any():
             row = int(np.argmax(weights < 0))
             raise placed_error(
                 f"{place.row(row)}: column {self.weight!r} must hold weights >= 0, got "
                 f"{weights[row]}"
             )
-        return weights
+        if y is not None and chances is not None:
+            if (wrong := wrong_click(y, chances)) is not None:
+                row, of_clicks, text = wrong
+                name = self.label if of_clicks else self.propensity
+                raise placed_error(f"{place.row(row)}: column {name!r} {text}")
+            y = y / np.where(y > 0, chances, 1.0)
+        sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
+        if self.qid is not None:
+            sizes, ids = runs_of(_ids(batch, self.qid, place, "the query id"))
+        if self.groups is not None and not features:
+            groups = _ids(batch, self.groups, place, "the group")
+        X = self._features(batch, place) if features and self.features else None
+        kept = batch.select(list(self.keep)) if self.keep else None
+        return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
 
-    def _features(self, batch: pyarrow.RecordBatch, place: Place) -> AnyArray:
+    def _features(self, batch: pyarrow.Table, place: Place) -> AnyArray:
         if self.refused is not None:
             raise copy.copy(self.refused)
-        if self.width is not None:
-            known = self.width != UNKNOWN_WIDTH
-            X = self._lists(batch, self.features[0], self.width, place)
-            X = self._filled(X, place) if known else X
-            return np.require(X, None, ["C", "A"])
-        if self.widths or self.texts is not None:
-            dtype = self.dtype if self.texts is None else object
-            X, at = np.empty((batch.num_rows, self.n_features), dtype), 0
-            widths = self.widths or (0,) * len(self.features)
-            for name, width in zip(self.features, widths, strict=True):
-                until = at + max(width, 1)
-                X[:, at:until] = self._column(batch, name, width, place)
-                at = until
-            return X if self.texts is not None else self._filled(X, place)
-        arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
-        fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
-        X, missing = _core.interleave_columns(arrays, fill, thread_count())
-        if fill is None and missing.any():
-            at = int(np.argmax(missing))
-            raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
-        return X
+        if self.texts is None and not any(self.widths):
+            columns = [_numbers(batch, name, place, self.dtype, False) for name in self.features]
+            fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
+            X, missing = _core.interleave_columns(columns, fill, thread_count())
+            return self.filled(X, place) if fill is None and missing.any() else X
+        parts = [self._entries(batch, *column, place) for column in self.lists.items()]
+        X = parts[0] if len(parts) == 1 else np.hstack(parts)
+        return self.filled(X, place) if self.texts is None else np.asarray(X, object)
 
-    def _column(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> AnyArray:
+    def _entries(self, batch: pyarrow.Table, name: str, width: int, place: Place) -> AnyArray:
         """Return a column of numbers, lists or text, (n_rows, the features that it has)."""
-        if self.texts is not None and name in self.texts:
+        if self.texts is None:
+            return _numbers(batch, name, place, self.dtype, False, width).reshape(-1, width or 1)
+        if name in self.texts:
             return _texts(_column(batch, name), name, self.texts[name], place)[:, None]
-        if width:
-            values = self._lists(batch, name, width, place)
-        else:
-            column = _column(batch, name)
-            values = _array(column, self.dtype, name, place)[:, None]
-            if self.texts is not None:  # whole numbers may be categories
-                _refuse_large(column, values[:, 0], name, place)
-        if self.texts is not None and (wrong := np.isinf(values)).any():
+        values = _numbers(batch, name, place, self.dtype, True, width).reshape(-1, width or 1)
+        if (wrong := np.isinf(values)).any():
             row, found = int(np.argmax(wrong.any(axis=1))), values[wrong][0]
             raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
         return values
 
-    def _lists(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> Vector:
-        """Return the lists of a column as rows, in which missing numbers are NaN."""
-        import pyarrow.compute
+    def filled(self, X: AnyArray, place: Place) -> AnyArray:
+        """Return rows with what takes the place of missing numbers.
 
-        column = _column(batch, name)
-        lengths = pyarrow.compute.list_value_length(column)
-        lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
-        if width == UNKNOWN_WIDTH:
-            width = max(0, int(lengths[0]))
-        if (lengths != width).any():
-            row = int(np.argmax(lengths != width))
-            found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
-            raise placed_error(
-                f"{place.row(row)}: column {name!r} must hold lists of {width} numbers, got {found}"
-            )
-        flat = _array(pyarrow.compute.list_flatten(column), self.dtype, name, place)
-        return flat.reshape(len(column), width)
-
-    def _filled(self, X: Vector, place: Place) -> Vector:
-        """Return rows with what takes the place of missing numbers."""
-        missing = np.isnan(X)
+        Raises
+        ------
+        ValueError
+            If nothing does. The message names the first one.
+        """
+        missing = np.isnan(X.data if self.sparse else X)
         if not missing.any():
             return X
-        if self.fill is None:
-            row, at = np.argwhere(missing)[0]
-            raise self.missing_value(place, int(row), self.feature_names()[at])
-        return np.where(missing, self.fill[: X.shape[1]].astype(X.dtype), X)
-
-    def missing_value(self, place: Place, row: int, name: str) -> ArgumentError:
-        """Return the error for a feature that is missing."""
+        if self.fill is not None and not self.sparse:
+            return np.where(missing, self.fill.astype(X.dtype), X)
+        at = np.argwhere(missing)[0]
+        row, column = (X.tocoo().row[at[0]], X.indices[at[0]]) if self.sparse else at
+        name = self.feature_names()[column] if self.features else str(column)
         error = placed_error(
-            f"{place.row(row)}: column {name!r} has a missing value: ",
+            f"{place.row(int(row))}: column {name!r} has a missing value: ",
             "give {missing='zero'}, {missing='mean'} or {missing='median'}{=, or the ranker "
             "feature_map=Fill('median') or Fill(0)}, or fill it in before",
         )
         error.found, error.kinds = "NaN", {name: "a missing value"}
-        return error
-
-
-def _refuse_large(column: pyarrow.Array, values: Vector, name: str, place: Place) -> None:
-    """Raise a ValueError if different large whole numbers have become equal floats."""
-    import pyarrow
-
-    if not (pyarrow.types.is_integer(column.type) and column.type.bit_width >= 64):
-        return
-    if not (np.abs(values) >= LARGEST_WHOLE).any():
-        return
-    for row, number in enumerate(column.to_pylist()):
-        if number is not None and float(number) != number:
-            raise placed_error(f"{place.row(row)}: column {name!r} {NOT_HELD}, got {number}")
+        raise error
 
 
 def refuse_repeated(names: Sequence[str], what: str) -> None:
@@ -574,22 +503,44 @@ def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> Argume
     )
 
 
-def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Place) -> AnyArray:
-    """Return a column as numbers of a type; missing values become NaN."""
-    import pyarrow
+def _numbers(
+    batch: pyarrow.Table,
+    name: str,
+    place: Place,
+    dtype: Any = np.float64,
+    exact: bool = True,
+    width: int = 0,
+) -> AnyArray:
+    """Return a column as numbers of a type, those of lists one after the other; none is NaN.
+
+    Lists must have `width` numbers, unless it is 0. If numbers are to be `exact`, whole numbers
+    that a float64 rounds are an error.
+    """
     import pyarrow.compute
 
-    kind = pyarrow.float32() if np.dtype(dtype) == np.float32 else pyarrow.float64()
-    types = pyarrow.types
+    column = _column(batch, name)
+    if width:
+        lengths = pyarrow.compute.list_value_length(column)
+        lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
+            raise placed_error(
+                f"{place.row(row)}: column {name!r} must hold lists of {width} numbers, got {found}"
+            )
+        column = pyarrow.compute.list_flatten(column)
+    given, kind = column, pyarrow.from_numpy_dtype(dtype)
     if column.type != kind:
         if not is_number(column.type):
             raise _no_numbers(column, name, place)
-        if types.is_boolean(column.type):
-            column = column.cast(pyarrow.int8())
         column = column.cast(kind, safe=False)
-    if column.null_count:
-        column = pyarrow.compute.fill_null(column, float("nan"))
-    return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
+    values = np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
+    whole = exact and str(given.type) in ("int64", "uint64")
+    if whole and (np.abs(values) >= LARGEST_WHOLE).any():
+        for row, number in enumerate(given.to_pylist()):
+            if number is not None and float(number) != number:
+                raise placed_error(f"{place.row(row)}: column {name!r} {NOT_HELD}, got {number}")
+    return values
 
 
 def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place) -> AnyArray:
@@ -667,18 +618,9 @@ def rows_of_arrays(
         ) from error
     if not features:
         return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
-    if columns.sparse:
-        X = X.astype(columns.dtype, copy=False)
-        missing = np.isnan(X.data)
-    else:
-        X = np.require(X, columns.dtype, ["C", "A"])
-        missing = np.isnan(X)
-    if missing.any():
-        if columns.fill is None or columns.sparse:
-            at = np.argwhere(missing)[0]
-            row, column = (X.tocoo().row[at[0]], X.indices[at[0]]) if columns.sparse else at
-            raise columns.missing_value(place, int(row), str(column))
-        X = np.where(missing, columns.fill.astype(X.dtype), X)
+    sparse, dtype = columns.sparse, columns.dtype
+    X = X.astype(dtype, copy=False) if sparse else np.require(X, dtype, ["C", "A"])
+    X = columns.filled(X, place)
     return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
 
 

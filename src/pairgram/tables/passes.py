@@ -40,9 +40,9 @@ class Part(Generic[S]):
     n_rows: tuple[int, ...] = ()
 
     @classmethod
-    def of_rows(cls, rows: TableRows, task: Task[S]) -> Part[S]:
-        """Return the part of rows that are in memory."""
-        if not task.needs_queries:
+    def of_rows(cls, rows: TableRows, task: Task[S], is_table: bool = False) -> Part[S]:
+        """Return the part of rows that are in memory, which may be the whole table."""
+        if is_table or not task.needs_queries:
             return cls(body=task.block(rows))
         n_runs = len(rows.sizes)
         head, inner, tail = (
@@ -136,11 +136,10 @@ def fold(
     part: Part[S] = Part()
     batches, n_rows = iter(batches), 0
     first = deque(islice(batches, 2 if is_table else 0))
-    if len(first) == 1:
-        task = task._replace(needs_queries=False)
+    is_table = len(first) == 1
     for batch in chain((first.popleft() for _ in range(len(first))), batches):
         with placing(name, batch):
-            part = part.join(Part.of_rows(batch, task), task)
+            part = part.join(Part.of_rows(batch, task, is_table), task)
         n_rows += batch.n_rows
     return replace(part, n_rows=(n_rows,))
 

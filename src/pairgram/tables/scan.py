@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from pairgram._support.checks import (
 )
 from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
-    UNKNOWN_WIDTH,
     Columns,
     TableRows,
     is_number,
@@ -41,6 +41,11 @@ from pairgram.tables.table import Table, no_rows
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
 NAMELESS = ("", "Unnamed: 0")
+
+# The length of the lists of a column of lists that the schema does not tell.
+UNKNOWN = -1
+# The types of which float32 holds every number.
+NARROW = {"float", "halffloat", "bool", "int8", "int16", "uint8", "uint16"}
 
 if TYPE_CHECKING:
     import pyarrow
@@ -297,41 +302,28 @@ def _dask_engine(client: Client | None) -> Any:
 
 def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
     """Return the columns with the lengths of all lists, which must be those that are wanted."""
-    if columns.width is None and not columns.widths:
-        for name, width in wanted.items():
-            require_width(name, width, 0)
-        return columns
-    if not columns.features:
-        return columns
-    widths: list[int] = []
-    for name, width in zip(columns.features, columns.widths or (columns.width or 0,), strict=True):
-        if width == UNKNOWN_WIDTH:
-            refused = columns.refused if name in getattr(columns.refused, "kinds", ()) else None
-            alone = replace(columns.for_scores(()), features=(name,), width=width, widths=())
-            alone = replace(alone, refused=refused)
-            width = _width(engine, source, alone)
-            if width == 0:
-                raise ArgumentError(
-                    "features",
-                    f": column {verbatim(repr(name))} must hold lists of one number or more, got "
-                    "empty lists",
-                )
+    known = columns.lists
+    unknown = [name for name, width in known.items() if width == UNKNOWN]
+    if unknown:
+        read = replace(columns.for_scores(tuple(unknown)), features=(), widths=())
+        found = next(engine.map(source.partitions, read, _first_lengths), None)
+        if found is None:
+            raise no_rows()
+        known |= dict(zip(unknown, found[0], strict=True))
+    for name, width in known.items():
+        if name in unknown and not width:
+            raise ArgumentError(
+                "features",
+                f": column {verbatim(repr(name))} must hold lists of one number or more, got "
+                "empty lists",
+            )
         require_width(name, wanted.get(name, width), width)
-        widths.append(width)
-    if columns.width is not None:
-        return replace(columns, width=widths[0])
-    return replace(columns, widths=tuple(widths))
+    return replace(columns, widths=tuple(known.values()))
 
 
-def _width(engine: Any, source: Source, columns: Columns) -> int:
-    """Return the length of the first list of a column of lists."""
-    for width, _ in engine.map(source.partitions, columns, _n_columns):
-        return int(width)
-    raise no_rows()
-
-
-def _n_columns(rows: TableRows) -> int:
-    return int(rows.X.shape[1])
+def _first_lengths(rows: TableRows) -> list[int]:
+    """Return the lengths of the first lists of the columns that are kept; 0 for none."""
+    return [len(column[0].as_py() or ()) for column in rows.kept.columns]
 
 
 def _columns(
@@ -350,38 +342,37 @@ def _columns(
                     f"got {verbatim(repr(value))}",
                 )
         dtype, sparse = source.dtype, source.sparse
-        return Columns((), None, None, None, dtype, source.n_features, sparse=sparse)
+        return Columns((), None, None, None, dtype, width=source.n_features, sparse=sparse)
     _require_own(source.schema, named)
     if named["groups"] is not None and named["qid"] is None:
         raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
     names = _features(source, named, features, exclude)
-    kinds = [value_type(source.schema.field(name).type) for name in names]
-    lists = [_is_list(kind) for kind in kinds]
-    widths = tuple(
-        (getattr(kind, "list_size", 0) or UNKNOWN_WIDTH) if of_lists else 0
-        for kind, of_lists in zip(kinds, lists, strict=True)
-    )
-    wrong, narrow = {}, True
-    for name, kind, of_lists in zip(names, kinds, lists, strict=True):
-        entry = kind.value_type if of_lists else kind
-        narrow &= _is_narrow(entry)
+    widths, wrong, narrow = [], {}, True
+    for name in names:
+        kind = value_type(source.schema.field(name).type)
+        is_list = re.match("(large_|fixed_size_)?list<", str(kind)) is not None
+        widths.append((getattr(kind, "list_size", 0) or UNKNOWN) if is_list else 0)
+        entry = kind.value_type if is_list else kind
+        narrow &= str(entry) in NARROW
         if not is_number(entry):
-            wrong[name] = "lists" if of_lists else kind_of(entry)
+            wrong[name] = "lists" if is_list else kind_of(entry)
     first = source.partitions[0] if source.partitions else None
     if wrong and isinstance(first, FilePartition) and first.is_text:
         wrong |= first.strays([name for name, kind in wrong.items() if kind == "text"])
-    chosen = features is not None
+    refused = _refused(wrong, features is not None, named["qid"]) if wrong else None
+    if refused is not None and "lists" in wrong.values():
+        raise refused
     return Columns(
         tuple(names),
         named["label"],
         named["qid"],
         named["weight"],
         np.float32 if narrow else np.float64,
-        widths[0] if lists == [True] else None,
+        tuple(widths),
+        len(widths) > 1 or widths == [0],
         groups=named["groups"],
         propensity=named["propensity"],
-        widths=widths if any(lists) and len(lists) > 1 else (),
-        refused=_refused(wrong, chosen, named["qid"]) if wrong else None,
+        refused=refused,
     )
 
 
@@ -453,20 +444,3 @@ def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:
                     "qid",
                     f"must not name {verbatim(repr(qid))}, which is the column of {{{name}=}}",
                 )
-
-
-def _is_list(kind: pyarrow.DataType) -> bool:
-    import pyarrow
-
-    types = pyarrow.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _is_narrow(kind: pyarrow.DataType) -> bool:
-    """Tell whether float32 holds every number of a type."""
-    import pyarrow
-
-    types = pyarrow.types
-    if types.is_floating(kind) or types.is_integer(kind):
-        return bool(kind.bit_width <= (32 if types.is_floating(kind) else 16))
-    return bool(types.is_boolean(kind))

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
 from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -115,9 +114,7 @@ class Table:
     def feature_names(self) -> list[str] | None:
         """The names of the features; None for arrays, and for one column of lists and no other."""
         columns = self.layout
-        return (
-            None if columns.width is not None or not columns.features else columns.feature_names()
-        )
+        return columns.feature_names() if columns.is_named and columns.features else None
 
     @property
     def leaves_zeros_out(self) -> bool:
@@ -453,8 +450,7 @@ class Table:
         if self.missing is not None:
             text = "must be None for a pipeline that reads text, whose steps fill what is missing"
             raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-        layout = self.layout
-        own = dict(zip(layout.features, layout.widths or repeat(layout.width or 0), strict=False))
+        layout, own = self.layout, self.layout.lists
         found: dict[str, int] = {}
         for name in names:
             column = name if name in own else name.rpartition("[")[0]
@@ -474,8 +470,8 @@ class Table:
         layout = replace(
             layout,
             features=tuple(found),
-            width=None,
-            widths=tuple(found.values()) if any(found.values()) else (),
+            widths=tuple(found.values()),
+            is_named=True,
             texts=texts,
             refused=None,
         )
@@ -490,8 +486,7 @@ class Table:
         ValueError
             If lists of a column have another length than these names say.
         """
-        layout = self.layout
-        own = dict(zip(layout.features, layout.widths or repeat(layout.width or 0), strict=False))
+        layout, own = self.layout, self.layout.lists
         if names is None or not all(isinstance(name, str) for name in names):
             return self
         columns, widths = columns_of(names, own)
@@ -500,11 +495,10 @@ class Table:
         found = tuple(widths.get(name, 0) for name in columns)
         for name, width in zip(columns, found, strict=True):
             require_width(name, width, own[name])
-        widths_of = found if any(found) else ()
         refused = layout.refused
         if refused is not None and refused.kinds.keys().isdisjoint(columns):
             refused = None
-        layout = replace(layout, features=tuple(columns), width=None, widths=widths_of)
+        layout = replace(layout, features=tuple(columns), widths=found, is_named=True)
         return replace(self, layout=replace(layout, refused=refused))
 
     def widened(self, width: int) -> Self:
