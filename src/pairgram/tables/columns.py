@@ -126,6 +126,7 @@ ARRAYS = ("data", "indices", "indptr")
 def _with_arrays(parts: Sequence[TableRows], join: Callable[[list[Any]], Any]) -> TableRows:
     """Return the first part with what is made of every array of all parts."""
     arrays = {name: [getattr(rows, name) for rows in parts] for name in OF_ROWS}
+    made: dict[str, Any]
     made = {name: None if found[0] is None else join(found) for name, found in arrays.items()}
     return replace(parts[0], kept=None, **made)
 
@@ -346,7 +347,7 @@ class Columns:
         own += self.keep
         return list(dict.fromkeys([*own, *(self.features if features else ())]))
 
-    def exact(self) -> set[str | None]:
+    def exact(self) -> set[Any]:
         """Return the columns whose whole numbers must not be rounded: they may be categories."""
         numbers = () if self.texts is None else {*self.features} - self.texts.keys()
         return {self.label, self.weight, *numbers}
@@ -423,7 +424,7 @@ class Columns:
             raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
         return values
 
-    def filled(self, X: AnyArray, place: Place) -> AnyArray:
+    def filled(self, X: Any, place: Place) -> Any:
         """Return rows with what takes the place of missing numbers.
 
         Raises

@@ -135,14 +135,14 @@ class LevelPairs:
         """
         if not settings.joins_all_rows or settings.compiled == "kept":
             return None
-        levels, weights = survey.levels, survey.level_weights
-        if levels is None or weights is None:
+        if survey.levels is None:
             raise ArgumentError(
                 None,
                 f"{{pairs={settings.kind!r}}} with {{scope='global'}} takes at most "
                 f"{MOST_LEVELS:,} distinct labels in a table, got more: the weight of every label "
                 "is needed first. Give {pairs='with_ties'}, which takes any labels",
             )
+        levels, weights = survey.levels
         found = settings.levels(levels)
         omega = 1.0 - np.eye(len(levels)) if found is None else found[1]
         with np.errstate(over="ignore", invalid="ignore"):  # the weight of all pairs is checked
@@ -343,8 +343,8 @@ def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
     if any(key[1].compiled != "kept" for key in totals):
         return
     if any(key[1].joins_all_rows for key in totals):
-        weights = table.survey().level_weights  # None stands for many labels
-        differ = weights is None or bool(np.count_nonzero(weights) > 1)
+        levels = table.survey().levels  # None stands for many labels
+        differ = levels is None or np.count_nonzero(levels[1]) > 1
     else:
         differ = any(one.spread > 0 for one in totals.values())
     if not differ:

@@ -284,7 +284,7 @@ class LocalEngine:
 
 def _ahead(
     partitions: Sequence[Partition], columns: Columns, features: bool
-) -> Iterator[TableRows | None]:
+) -> Generator[TableRows | None]:
     """Yield the batches of all partitions, and None after each partition; a thread reads ahead."""
     batches: Iterator[TableRows | None] = (
         batch

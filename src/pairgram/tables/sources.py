@@ -50,7 +50,7 @@ from pairgram.tables.columns import (
     with_types,
 )
 from pairgram.tables.passes import Partition
-from pairgram.tables.survey import NO_FILES, SeenFiles
+from pairgram.tables.survey import NO_FILES, SeenFiles, files_of
 
 
 def _letor(path: str, columns: Columns) -> Iterator[Any]:
@@ -367,7 +367,7 @@ def _of_paths(names: list[str]) -> Source:
     else:
         found = [one for name in names for one in _expanded(name)]
         if all(os.path.isfile(name) and looks_like_letor(name) for name in found):
-            files = SeenFiles.of(found)
+            files = SeenFiles([(None, found)])
             n_features = max(map(count_features, found))
             parts = tuple(
                 ArraysPartition(partial(_letor, path), shown(path), [path], True) for path in found
@@ -488,7 +488,7 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
     pyarrow_for("datasets")
-    files = SeenFiles.of_dataset(dataset)
+    files = SeenFiles([*files_of(dataset)])
     is_text = _is_text(dataset)
     try:
         fragments = list(dataset.get_fragments()) if hasattr(dataset, "files") else []
@@ -643,7 +643,7 @@ class FilePartition(Partition):
                     raise placed_error(f"{where}: column {name!r} {NOT_HELD}, got {text}")
             first += batch.num_rows
 
-    def _read(self, names: list[str], exact: set[str | None]) -> Iterator[Any]:
+    def _read(self, names: list[str], exact: set[Any]) -> Iterator[Any]:
         """Yield batches of some columns, of which `exact` ones must not be rounded."""
         import pyarrow
 

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from pairgram._support import limits
+from pairgram._support import limits, machine
 from pairgram._support.arrays import columns_of, entries_of, without_names
-from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.checks import (
+    ArgumentError,
+    Vector,
+    first_not_finite,
+    require_finite,
+    verbatim,
+)
 from pairgram._support.files import shown
 from pairgram.data.blocks import Task
 from pairgram.data.streams import as_stream
@@ -23,8 +29,10 @@ from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
     GAPS,
     Columns,
+    Place,
     TableRows,
     changed,
+    placed_error,
     require_width,
     shown_id,
     together,
@@ -32,17 +40,13 @@ from pairgram.tables.columns import (
 from pairgram.tables.gaps import means_of, medians_of
 from pairgram.tables.passes import Partition, Progress
 from pairgram.tables.survey import (
-    COPIES,
     NO_FILES,
     Drawn,
-    Loaded,
     SeenFiles,
     Survey,
     drawn_of,
-    first_found,
     ids_with,
     join_drawn,
-    require_finite_rows,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +54,9 @@ if TYPE_CHECKING:
 
 
 S = TypeVar("S")
+
+# Rows are read into memory if this many copies fit: the parts, the whole, and one in a fit.
+COPIES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +102,9 @@ class Table:
     __iter__ = __array__
 
     def __repr__(self) -> str:
-        layout = self.layout
-        named = [
-            f"{word} {name!r}"
-            for word, name in (
-                ("label", layout.label),
-                ("qid", layout.qid),
-                ("weight", layout.weight),
-                ("groups", layout.groups),
-                ("propensity", layout.propensity),
-            )
-            if name is not None
-        ]
+        words = ("label", "qid", "weight", "groups", "propensity")
+        pairs = ((word, getattr(self.layout, word)) for word in words)
+        named = [f"{word} {name!r}" for word, name in pairs if name is not None]
         parts = f"{len(self.partitions)} partitions" if self.partitions else "a frame of Spark"
         return f"<Table of {', '.join([f'{self.n_features} features', *named, parts])}>"
 
@@ -198,13 +196,16 @@ class Table:
             yield
         except ValueError as error:
             if getattr(error, "found", None) == "infinity":
-                rows = self.for_scores()
+                rows = self.for_scores().watched(None)
                 if rows.layout.fill is not None:  # which may be NaN
                     rows = rows.filling(np.zeros(rows.n_features))
-                names = tuple(map(self._name_of, range(len(self.partitions))))
-                check = partial(require_finite_rows, rows.layout, names)
-                task = Task(check, max, needs_queries=False)
-                rows.engine.run(rows.partitions, rows.layout, task, None)
+                for found in filter(None, rows.each(_first_infinite)):
+                    number, first, what, row, column = found
+                    place = Place(self._name_of(number), number, first).row(row)
+                    name = rows.layout.name_of(column)
+                    raise placed_error(
+                        f"{place}: column {name} must be finite, got {what}"
+                    ) from error
             raise
 
     def survey(self) -> Survey:
@@ -215,12 +216,11 @@ class Table:
         ValueError
             If the rows of a query do not stand together.
         """
-        found = self._known.get("survey")
-        if found is not None:
-            return found
-        return self._sound(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
+        if "survey" not in self._known:
+            self._keep(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
+        return self._known["survey"]
 
-    def _sound(self, found: Survey) -> Survey:
+    def _keep(self, found: Survey) -> None:
         """Keep a survey, after a check of the query ids."""
         if len(found.kinds) > 1:
             kinds = " and ".join(
@@ -230,13 +230,11 @@ class Table:
                 f"query ids must be of one type, because others are never equal, got {kinds}"
             )
         if found.scattered is not None:
-            task = Task(partial(ids_with, found.scattered), first_found, False, False)
-            name = verbatim(shown_id(self.reduce(task)))
+            ids = self.of_rows(partial(ids_with, found.scattered), lambda *both: max(both, key=len))
             column = verbatim(self.layout.qid or "query id")
-            text = f"the rows of query {name} do not stand together: sort {{place}} by {column}"
-            raise ArgumentError(None, text, place="the table")
+            text = f"the rows of query {verbatim(shown_id(ids))} do not stand together: sort "
+            raise ArgumentError(None, f"{text}{{place}} by {column}", place="the table")
         self._known["survey"] = found
-        return found
 
     def _name_of(self, number: int) -> str:
         """Return what messages call a partition."""
@@ -251,14 +249,18 @@ class Table:
         ValueError
             As in `survey`.
         """
-        found = self.of_rows(Loaded.of, Loaded.join)
-        self._known["bytes"] = COPIES * found.n_bytes
-        if found.parts is None:
+        parts: list[TableRows] | None = []
+        n_bytes = 0.0
+        for rows in self.each(_finite):
+            n_bytes += COPIES * rows.n_bytes
+            parts = [*parts, rows] if parts is not None and machine.fits(n_bytes) else None
+        self._known["bytes"] = n_bytes
+        if parts is None:
             return None
-        rows = together(found.parts)
+        found = _of_parts(parts)
         if "survey" not in self._known and self.layout.groups is None:  # which only a survey reads
-            self._sound(Survey.of(rows))
-        return rows
+            self._keep(Survey.of(found))
+        return found
 
     def rows(self) -> TableRows:
         """Return all rows in the order of the source, with query ids and without labels.
@@ -268,10 +270,7 @@ class Table:
         ValueError
             If there is no row.
         """
-        parts = list(self.for_scores(with_ids=True).each(_as_they_are))
-        if not parts:
-            raise no_rows()
-        return together(parts)
+        return _of_parts(list(self.for_scores(with_ids=True).each(_as_they_are)))
 
     @property
     def bytes_in_memory(self) -> float:
@@ -281,19 +280,13 @@ class Table:
         itemsize = np.dtype(self.layout.dtype).itemsize
         return COPIES * float(itemsize) * self.n_features * self.survey().n_rows
 
-    def sample(
-        self,
-        size: int,
-        *,
-        with_gaps: bool = False,
-    ) -> Drawn:
+    def sample(self, size: int, with_gaps: bool = False) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table.
 
         They must be finite, unless the table has gaps.
         """
         before = np.cumsum([0, *self.n_rows()]).tolist()
-        draw = partial(drawn_of, size, tuple(before), with_gaps)
-        return self.reduce(Task(draw, partial(join_drawn, size), needs_queries=False))
+        return self.of_rows(partial(drawn_of, size, before, with_gaps), partial(join_drawn, size))
 
     def with_missing(self, missing: Any) -> Self:
         """Return the same table, whose missing values are replaced as a model says, if it does.
@@ -535,12 +528,11 @@ class Table:
             What the message calls it.
         """
         target = os.path.realpath(os.fspath(output))
-        for part in self.partitions:
-            for file in part.files:
-                if os.path.realpath(file) == target:
-                    raise ValueError(
-                        f"{name} must not be a file that the table reads, got {shown(file)}"
-                    )
+        for file in (file for part in self.partitions for file in part.files):
+            if os.path.realpath(file) == target:
+                raise ValueError(
+                    f"{name} must not be a file that the table reads, got {shown(file)}"
+                )
 
     def watched(self, progress: Progress | None) -> Self:
         """Return the same table, which tells `progress` how many rows have been worked on."""
@@ -564,8 +556,25 @@ def no_rows() -> ArgumentError:
     return ArgumentError(None, "{place} has no rows", place="the table")
 
 
+def _of_parts(parts: list[TableRows]) -> TableRows:
+    if not parts:
+        raise no_rows()
+    return together(parts)
+
+
 def _as_they_are(rows: TableRows) -> TableRows:
     return rows
+
+
+def _finite(rows: TableRows) -> TableRows:
+    """Return rows of their own, which must be finite."""
+    require_finite(rows.X, "X")
+    return rows.own()
+
+
+def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
+    found = first_not_finite(rows.X)
+    return None if found is None else (rows.partition, rows.first, *found)
 
 
 def as_table(X: object, **arguments: Any) -> Table | None:
