@@ -13,6 +13,7 @@ from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import cached_property
 from pairgram.data.blocks import Dataset
 from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.streams import as_stream
 from pairgram.features.base import is_known
 from pairgram.features.inputs import FittedInputs, inputs_of_moments, require_zeros, whole_map
 from pairgram.features.row_values import Chain, Fill
@@ -23,7 +24,6 @@ from pairgram.rankers.preparation import (
     GivenRows,
     Preparation,
     Search,
-    Spec,
     SpecOf,
 )
 from pairgram.rankers.prior import Prior
@@ -33,7 +33,7 @@ from pairgram.tables.folds import Folds
 from pairgram.tables.judge import TableJudge, table_metric
 from pairgram.tables.least_squares import fit_ridges, refuse_folds
 from pairgram.tables.survey import Moments
-from pairgram.tables.table import Table, as_table
+from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
@@ -244,19 +244,6 @@ class GivenTable(GivenRows):
         return fit_ridges(spec, self.table, readers, judge, self.prior)
 
 
-def fit_table(
-    table: Table, model: BaseEstimator, spec: Spec, validation: Validation
-) -> dict[str, Any]:
-    """Return the attributes of a ranker that is fitted to a table."""
-    given = GivenTable(model, table, spec.rows)
-    spec = given.spec_of(spec)
-    known = given.in_memory(validation)
-    if known is None:
-        return given.with_told(spec.fit_stream(given, validation))
-    rows, validation = known
-    return rows.with_told(spec.fit_arrays(rows, validation))
-
-
 def same_columns(table: Table, other: object) -> Table:
     """Return a validation table, after checking that it has the columns of the table of `fit`.
 
@@ -265,7 +252,7 @@ def same_columns(table: Table, other: object) -> Table:
     ValueError
         If it is no table, or has other features, no labels or no query ids.
     """
-    given, other = other, as_table(other)
+    given, other = other, as_stream(other)
     if other is None:
         raise ArgumentError(
             "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"

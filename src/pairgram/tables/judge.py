@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from pairgram._support.checks import Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.blocks import Dataset, Task
 from pairgram.data.dataset import RankingData
 from pairgram.metrics.evaluation import Scoring
-from pairgram.metrics.metric import Metric, MetricSums
+from pairgram.metrics.metric import Metric, MetricSums, check_labels, warn_of_relevant
 from pairgram.model_selection.judge import Judge, Judged, deviations_of, metric_of
 from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
-from pairgram.tables.evaluation import checked_metrics
 from pairgram.tables.folds import Folds, OutsideFold, parts_of
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.table import Table
@@ -129,6 +128,35 @@ def _sums(
             for at in mine:
                 found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
     return found
+
+
+def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
+    """Return metrics that have the same meaning in every block of a table.
+
+    Raises
+    ------
+    ValueError
+        If a metric does not take the labels of the table.
+    """
+    for metric in metrics:
+        if metric.clip:
+            raise ValueError(
+                f"{metric!r} must have no clip for a table, whose clicks are divided by "
+                "propensities as they are read: give rows in memory, or leave the clip out"
+            )
+    survey = table.survey()
+    try:
+        check_labels(metrics, survey.labels)
+    except ArgumentError as error:  # it names a row of these few labels
+        error.row, error.place = None, "the table"
+        raise
+    warn_of_relevant(metrics, survey.lowest, survey.highest, survey.n_rows)
+    return [
+        replace(metric, max_grade=survey.highest)
+        if metric.family == "err" and metric.max_grade is None
+        else metric
+        for metric in metrics
+    ]
 
 
 def table_metric(table: Table, scoring: Scoring) -> Metric:

@@ -23,7 +23,6 @@ from pairgram._support.checks import (
 )
 from pairgram._support.files import shown
 from pairgram.data.blocks import Task
-from pairgram.data.streams import as_stream
 from pairgram.features.gaps import refuse_sparse, without_unknown
 from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
@@ -575,8 +574,3 @@ def _finite(rows: TableRows) -> TableRows:
 def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
     found = first_not_finite(rows.X)
     return None if found is None else (rows.partition, rows.first, *found)
-
-
-def as_table(X: object, **arguments: Any) -> Table | None:
-    """Return X if it is a table, else None; see `as_stream`."""
-    return as_stream(X, **arguments)
