@@ -28,7 +28,7 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import RidgeSpec
-from pairgram.tables.blocks import BlockReader, Blocks, one_row
+from pairgram.tables.blocks import Blocks, one_row
 from pairgram.tables.folds import Folds
 from pairgram.tables.judge import TableJudge, table_metric
 from pairgram.tables.least_squares import fit_ridges, refuse_folds
@@ -53,6 +53,7 @@ class GivenTable(GivenRows):
     """
 
     prior: Prior | None = None
+    _scores: Any = None  # of the prior
 
     def __init__(self, model: BaseEstimator, table: Table, preparation: Preparation) -> None:
         """Check that the model can be fitted to the table.
@@ -142,8 +143,8 @@ class GivenTable(GivenRows):
         """What scales are made of; they are exact."""
         return self.table.of_rows(Moments.of, Moments.join)
 
-    def reader(self, way: Chain) -> BlockReader:
-        """Return what makes rows of the table into blocks with inputs and a map.
+    def fitted(self, way: Chain) -> Blocks[RankingData]:
+        """Return the blocks of the table with inputs, a map, and the scores of the prior.
 
         Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
         """
@@ -160,28 +161,16 @@ class GivenTable(GivenRows):
             require_zeros(kind, data.X)
             found = self._moments
             variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
-            inputs = replace(
-                inputs_of_moments(
-                    kind, found.lowest, found.highest, found.mean, variance, table.survey().n_rows
-                ),
-                feature_names_in_=data.names,
-            )
+            known = found.lowest, found.highest, found.mean, variance
+            inputs = inputs_of_moments(kind, *known, table.survey().n_rows)
+            inputs = replace(inputs, feature_names_in_=data.names)
         own = preparation.with_map(data, way.then, inputs)
-        prior = None
         if preparation.prior is not None:
-            prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
-        self.prior = prior
-        if prior is not None:
+            self.prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
             own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
-            prior = prior.of_filled(table.feature_names, "the table")
+            self._scores = self.prior.of_filled(table.feature_names, "the table").scores
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
-        scores = None if prior is None else prior.scores
-        return BlockReader(own, scores)
-
-    def fitted(self, way: Chain) -> Blocks[RankingData]:
-        """Return the blocks of the table with inputs, a map, and the scores of the prior."""
-        reader = self.reader(way)
-        return Blocks(self.table, reader.pattern, (reader.data,))
+        return Blocks.of(table, own, self._scores)
 
     def held(self, search: Search, validation: Validation) -> Table:
         """Return the table of the rows that a search holds out.
@@ -240,8 +229,8 @@ class GivenTable(GivenRows):
                 refuse_folds(spec.settings)
             all_rows = any(one.joins_all_rows for one in spec.settings)
             judge = self.judge_of(spec.search, validation, spec.constraint is None and not all_rows)
-        readers = [self.reader(way) for way in spec.rows.ways]
-        return fit_ridges(spec, self.table, readers, judge, self.prior)
+        ways = [self.fitted(way) for way in spec.rows.ways]
+        return fit_ridges(spec, ways, judge, self.prior, self._scores)
 
 
 def same_columns(table: Table, other: object) -> Table:

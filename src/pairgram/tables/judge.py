@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,21 +21,10 @@ from pairgram.tables.folds import Folds, OutsideFold, parts_of
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.table import Table
 
-
-class HeldOutModels(NamedTuple):
-    """Models that are judged by rows of a table, which they have not seen.
-
-    Attributes
-    ----------
-    scores : callable
-        Takes the judge of some rows, and the number of their fold among those that are held out.
-        Returns the scores of the rows by the models that have not seen it, (n_models, n_rows).
-    reader : int
-        The number of what makes rows of the table into the data of the models.
-    """
-
-    scores: Callable[[Judge, int], Vector]
-    reader: int = 0
+# What returns the scores of the rows of a judge by models that have not seen them,
+# (n_models, n_rows), given the number of their fold among those that are held out; and the number
+# of what makes rows of the table into the data of the models.
+HeldOutModels = tuple[Callable[[Judge, int], Vector], int]
 
 
 def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
@@ -81,7 +70,7 @@ class TableJudge:
     ) -> Judged:
         """Judge the models of every one of `counts`, or those of all rows, in one pass."""
         assert isinstance(data, Blocks)
-        (found,) = self.judge(data.steps[:1], [HeldOutModels(partial(linear_scores, coefs))])
+        (found,) = self.judge(data.steps[:1], [(partial(linear_scores, coefs), 0)])
         return found
 
     def judge(
@@ -90,23 +79,19 @@ class TableJudge:
         candidates: Sequence[HeldOutModels],
     ) -> list[Judged]:
         """Judge the models of all candidates by rows that they have not seen, in one pass."""
-        models = tuple(candidates)
-        block = partial(_sums, tuple(readers), models, self.metric, self.folds)
+        block = partial(_sums, readers, candidates, self.metric, self.folds)
         found = self.held.reduce(Task(block, join_by_key))
-        return [
-            self._judged({fold: one for (number, fold), one in found.items() if number == at})
-            for at in range(len(candidates))
-        ]
-
-    def _judged(self, found: dict[int, MetricSums]) -> Judged:
-        """Return what a pass has found of one candidate in every fold."""
-        whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
-        if self.folds is None:
-            return Judged(whole.defined, whole.deviations)
-        splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
-        for fold, sums in found.items():
-            splits[fold] = sums.defined
-        return Judged(whole.defined, deviations_of(splits), splits)
+        judged = []
+        for at in range(len(candidates)):
+            own = {fold: found[number, fold] for number, fold in sorted(found) if number == at}
+            whole, splits = reduce(MetricSums.join, own.values()), None
+            deviations = whole.deviations
+            if self.folds is not None:
+                splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
+                splits[[*own]] = [sums.defined for sums in own.values()]
+                deviations = deviations_of(splits)
+            judged.append(Judged(whole.defined, deviations, splits))
+        return judged
 
 
 def _sums(
@@ -119,14 +104,14 @@ def _sums(
     """Return the sums of the metric over some whole queries, for every candidate and fold."""
     found = {}
     for number, reader in enumerate(readers):
-        mine = [at for at, one in enumerate(candidates) if one.reader == number]
+        mine = [at for at, (_, own) in enumerate(candidates) if own == number]
         for number_of_fold, data in parts_of(reader(rows), rows, folds) if mine else ():
             fold = number_of_fold - (0 if folds is None else folds.first)
             if fold < 0:
                 continue  # no model was fitted to groups before
             judge = Judge.of_rows(data, metric)
             for at in mine:
-                found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
+                found[at, fold] = judge.sums(candidates[at][0](judge, fold))
     return found
 
 

@@ -172,7 +172,7 @@ def _scored(model: Any, rows: TableRows) -> tuple[Any, Any]:
 
 def _added(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
-    data = data_of_block(pattern, rows)
+    data = data_of_block(pattern, None, rows)
     ids = empty._ids_with(data)
     return empty._of(empty._total.with_rows(data, counts=True), ids)
 
