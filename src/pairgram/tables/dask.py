@@ -75,7 +75,7 @@ class DaskEngine:
         work = partial(fold, task=task)
         leaves = self._tasks(partitions, columns, task.reads_features, work)
         join = delayed(_packed(partial(Part.join, task=task)))
-        root = in_tree(0, len(leaves), leaves.__getitem__, partial(_task, join))
+        root = in_tree(iter(leaves), len(leaves), partial(_task, join))
         part: Part[S] = cloudpickle.loads(next(self._results([root])))
         if progress is not None:
             progress(sum(part.n_rows))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import accumulate, product
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
-from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import ONE_QUERY, ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.row_warnings import warn_of_equal_labels
@@ -25,7 +23,7 @@ from pairgram.data.pairs import (
     no_training_pairs,
 )
 from pairgram.data.queries import Queries
-from pairgram.features.base import dense, node_map_of, rounding_of
+from pairgram.features.base import node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import Candidate, RidgeSpec
@@ -40,7 +38,7 @@ from pairgram.solvers.path_judges import (
     spread_of,
 )
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, RidgePath
-from pairgram.solvers.statistics import NO_GRAM, clear_noise, require_gram, sums_of
+from pairgram.solvers.statistics import NO_GRAM, clear_noise, mean_of, require_gram, sums_of
 from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
 from pairgram.tables.folds import Folds, parts_of
@@ -166,30 +164,16 @@ class LevelPairs:
         assert queries.ids is not None
         labelled = replace(data, queries=queries, query_weights=self.degrees[queries.ids])
         sums, _ = sums_of(labelled, self.within)
-        n_levels = len(self.levels)
-        targets = data.target(self.within)
-        origin = np.append(dense(data.features(slice(0, 1))), targets[0]).astype(np.float64)
-        weights = np.bincount(numbers, data.v, minlength=n_levels).astype(np.float64)
-        means = np.zeros((n_levels, len(origin)))
-        share = data.v / np.where(weights > 0, weights, 1.0)[numbers]
-        with single_threaded_blas:
-            for rows in blocks(len(numbers), BLOCK_ROWS):
-                values = np.column_stack([dense(data.features(rows)), targets[rows]]) - origin
-                places = (numbers[rows], np.arange(len(values)))
-                shape = (n_levels, len(values))
-                means += scipy.sparse.csr_array((share[rows], places), shape) @ values
+        _, origin, _ = mean_of(data.take(np.arange(1)), self.within)
+        weights, means = np.zeros(len(self.levels)), np.zeros((len(self.levels), len(sums)))
+        for level in queries.ids.tolist():
+            part = data.take(np.flatnonzero(numbers == level))
+            weights[level], first, mean = mean_of(part, self.within)
+            means[level] = first - origin + mean
         rounding = np.zeros(len(origin) - 1)
         if node_map_of(data.feature_map, data.X.dtype) is not None:
             rounding = rounding_of(data.feature_map, data.X[:256])
-        return LevelSums(
-            self.degrees,
-            weights,
-            origin,
-            means,
-            sums,
-            rounding,
-            len(numbers),
-        )
+        return LevelSums(self.degrees, weights, origin, means, sums, rounding, len(numbers))
 
     def _numbers(self, y: Vector) -> Rows:
         numbers = np.searchsorted(self.levels, y)
@@ -415,20 +399,17 @@ def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: in
 
 def _rests(parts: dict[int, Totals], folds: Folds, settings: Pairs) -> list[PairSums]:
     """Return the statistics of the folds that train the model of every fold that is held out."""
-    before: list[Totals | None] = [None]
-    for fold in range(folds.n):
-        before.append(_joined(before[-1], parts.get(fold)))
+    own = [parts.get(fold) for fold in range(folds.n)]
+    before = [None, *accumulate(own, _joined)]
     after: Totals | None = None
-    rests: list[Totals | None] = []
+    rests: list[Any] = []
     for fold in range(folds.n - 1, folds.first - 1, -1):
-        rests.append(_joined(before[fold], None if folds.is_forward else after))
-        after = _joined(parts.get(fold), after)
-    grams = []
-    for number, rest in enumerate(reversed(rests)):
+        rests.insert(0, _joined(before[fold], None if folds.is_forward else after))
+        after = _joined(own[fold], after)
+    for number, rest in enumerate(rests):
         if rest is None or not rest.has_pairs(settings):
             raise no_training_pairs(number)
-        grams.append(rest.gram)
-    return grams
+    return [rest.gram for rest in rests]
 
 
 def _joined(first: Totals | None, second: Totals | None) -> Totals | None:
@@ -502,9 +483,7 @@ def fit_ridges(
         fitted |= spec._kept(ways[0].pattern, prior, {"coef_": coef})
     else:
         solved, models = [], []
-        for number, settings, scale in itertools.product(
-            range(len(ways)), spec.settings, spec.scales
-        ):
+        for number, settings, scale in product(range(len(ways)), spec.settings, spec.scales):
             parts = {
                 fold: one
                 for (own, pairs, fold), one in totals.items()

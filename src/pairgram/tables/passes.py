@@ -175,15 +175,14 @@ def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
 
     The rows of an open query are put together in the order of the partitions' numbers.
     """
-    waiting: dict[Any, list[TableRows]] = {}
+    waiting: dict[Any, list[Part[S]]] = {}
     for part in parts:
         for rows in part.open:
-            waiting.setdefault(None if rows.ids is None else rows.ids[0], []).append(rows)
-    whole = (_open(together(rows)) for rows in waiting.values())
-    bodies = [replace(part, head=None, tail=None) for part in parts] or [Part()]
-    joined = in_tree(0, len(bodies), bodies.__getitem__, lambda a, b: a.join(b, task))
-    queries = (_of_query(task, rows) for rows in whole if rows is not None)
-    return replace(joined, body=join_all(task, [joined.body, *queries]))
+            name = None if rows.ids is None else rows.ids[0]
+            waiting.setdefault(name, []).append(Part(head=rows))
+    pieces = [replace(part, head=None, tail=None) for part in parts]
+    pieces += [part for same in waiting.values() for part in same]
+    return in_tree(iter([*pieces, Part()]), len(pieces) + 1, lambda a, b: a.join(b, task))
 
 
 def join_by_key(first: dict[K, Any], second: dict[K, Any]) -> dict[K, Any]:
@@ -194,16 +193,15 @@ def join_by_key(first: dict[K, Any], second: dict[K, Any]) -> dict[K, Any]:
     return joined
 
 
-def in_tree(first: int, last: int, leaf: Callable[[int], T], join: Callable[[T, T], T]) -> T:
-    """Return the results of leaves ``first … last − 1``, joined in a tree of their number alone.
+def in_tree(leaves: Iterator[T], n_leaves: int, join: Callable[[T, T], T]) -> T:
+    """Return the results of so many leaves, joined in a tree of their number alone.
 
-    Leaves are asked for in their order. At most ``log2(last − first) + 1`` results wait.
+    Leaves are asked for in their order. At most ``log2(n_leaves) + 1`` results wait.
     """
-    if last - first == 1:
-        return leaf(first)
-    middle = (first + last + 1) // 2
-    left = in_tree(first, middle, leaf, join)
-    return join(left, in_tree(middle, last, leaf, join))
+    if n_leaves == 1:
+        return next(leaves)
+    left = in_tree(leaves, (n_leaves + 1) // 2, join)
+    return join(left, in_tree(leaves, n_leaves // 2, join))
 
 
 # Is told how many rows have been worked on since the last call.
@@ -262,13 +260,13 @@ class LocalEngine:
 
         The parts of the partitions are joined by `in_tree`, in the order of the partitions.
         """
+        n = len(partitions)
         with closing(_ahead(partitions, columns, task.reads_features)) as ready:
-
-            def leaf(number: int) -> Part[S]:
-                batches = _of_next(ready, progress)
-                return fold(batches, task, partitions[number].name, len(partitions) == 1)
-
-            return in_tree(0, len(partitions), leaf, lambda a, b: a.join(b, task))
+            parts = (
+                fold(_of_next(ready, progress), task, partition.name, n == 1)
+                for partition in partitions
+            )
+            return in_tree(parts, n, lambda a, b: a.join(b, task))
 
     def map(
         self,

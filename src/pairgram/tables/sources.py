@@ -636,7 +636,7 @@ class FilePartition(Partition):
     def _require_held(self, name: str) -> None:
         """Raise a ValueError if a column of a file of text has a number that a float64 rounds."""
         first = 0
-        for batch in self._batches([name], with_types(self.schema, {name: "string"})):
+        for batch in self.texts([name]):
             for row, text in enumerate(batch.column(0).to_pylist()):
                 if text and _reads(int, text) and int(text) != float(text):
                     where = Place(self.name, 0, first).row(row)
@@ -690,19 +690,20 @@ class FilePartition(Partition):
         """Return the columns of ids of a file of text that are whole numbers."""
         return [name for name in self.ids if str(self.schema.field(name).type) == "int64"]
 
+    def texts(self, names: Iterable[str]) -> Iterator[Any]:
+        """Yield batches of columns of a file of text, as the texts that stand there."""
+        with readable(self.name):
+            yield from self._batches([*names], with_types(self.schema, dict.fromkeys(names, "string")))
+
     def begins_whole(self, name: str) -> bool:
         """Tell whether the first texts of a column of a file of text are whole numbers."""
-        schema = with_types(self.schema, {name: "string"})
-        with readable(self.name):
-            head = next(self._batches([name], schema), None)
+        head = next(self.texts([name]), None)
         return head is None or whole_numbers(head.column(0))[1] < 0
 
     def strays(self, names: Collection[str]) -> dict[str, str]:
         """Return the kinds of columns whose first texts are numbers but for some: these by row."""
         found: dict[str, str] = {}
-        with readable(self.name):
-            schema = with_types(self.schema, dict.fromkeys(names, "string"))
-            head = next(self._batches([*names], schema), None)
+        head = next(self.texts(names), None)
         for name in () if head is None else names:
             texts = [text or "" for text in head.column(name).to_pylist()]
             wrong = [row for row, text in enumerate(texts) if _is_stray(text)]
@@ -757,13 +758,10 @@ def whole_numbers(column: Any) -> tuple[Any, int]:
         if numbers.cast(texts.type).equals(texts):
             return numbers.take(encoded.indices), -1
     for row, text in enumerate(texts.take(encoded.indices).to_pylist()):
-        if text is not None and not _is_whole(text):
+        whole = text is None or (_reads(int, text) and str(int(text)) == text)
+        if not whole or not -(2**63) <= int(text or 0) < 2**63:
             return None, row
     raise AssertionError(texts)
-
-
-def _is_whole(text: str) -> bool:
-    return _reads(int, text) and str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
 def _reads(kind: type, text: str) -> bool:

@@ -371,30 +371,31 @@ class Table:
             raise ValueError(
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
-        if table.layout.fill is None:
-            best = getattr(model, "best_estimator_", model)
-            fill = Chain.of(getattr(best, "feature_map_", None)).fill
-            if hasattr(best, "steps") and self.missing is not None:
+        best, missing = getattr(model, "best_estimator_", model), self.missing
+        fill = Chain.of(getattr(best, "feature_map_", None)).fill
+        if table.layout.fill is not None:
+            pass
+        elif hasattr(best, "steps"):
+            if missing is not None:
                 text = "must be None for a pipeline, whose steps say what becomes of missing values"
-                raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-            if fill is not None:
-                if self.missing == "zero" and fill.fill_.any():
-                    raise ArgumentError(
-                        "missing",
-                        "must not be 'zero' for this model, which has the values of its fit: leave "
-                        "it out",
-                    )
-                table = table.filling(fill.fill_)
-            elif self.missing in ("mean", "median"):  # of these rows, so that scores depend on them
+                raise ArgumentError("missing", f"{text}, got {missing!r}")
+            table = table.with_gaps() if fill is None else table.filling(fill.fill_)
+        elif fill is not None:
+            if missing == "zero" and fill.fill_.any():
                 raise ArgumentError(
                     "missing",
-                    f"must be None or 'zero' for this model, got {self.missing!r}: it was fitted "
-                    f"without the {self.missing}s of columns, which Fill({self.missing!r}) keeps",
+                    "must not be 'zero' for this model, which has the values of its fit: leave "
+                    "it out",
                 )
-            elif hasattr(best, "steps"):
-                table = table.with_gaps()
-            else:
-                table = table.filled()
+            table = table.filling(fill.fill_)
+        elif missing in ("mean", "median"):  # of these rows, so that scores depend on them
+            raise ArgumentError(
+                "missing",
+                f"must be None or 'zero' for this model, got {missing!r}: it was fitted "
+                f"without the {missing}s of columns, which Fill({missing!r}) keeps",
+            )
+        else:
+            table = table.filled()
         return table, without_names(model)
 
     def _scorer_of_text(self, model: BaseEstimator) -> Any:
@@ -442,33 +443,26 @@ class Table:
         if self.missing is not None:
             text = "must be None for a pipeline that reads text, whose steps fill what is missing"
             raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-        layout, own = self.layout, self.layout.lists
-        found: dict[str, int] = {}
-        for name in names:
-            column = name if name in own else name.rpartition("[")[0]
-            if column not in own or (column != name and not own[column]):
+        own = self.layout.lists
+        columns = [name if name in own else name.rpartition("[")[0] for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if column not in own:
                 text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
                 raise ArgumentError(None, text, place="the table")
-            found[column] = own[column]
-        for column, width in found.items():
-            entries = {*entries_of(column, width + 1)}.intersection(fitted)
-            require_width(column, len(entries) if width else 0, width)
+        wanted: list[str] = []
+        for column in dict.fromkeys(columns):
+            entries = entries_of(column, own[column] + 1) if own[column] else []
+            wanted += [name for name in entries if name in fitted] or [column]
+        table = self.with_features(wanted)
         is_text = any(part.is_text for part in self.partitions)
         folders = {name for part in self.partitions[:1] for name in part.folders}
-        texts = {
+        gaps = {
             name: GAPS - known if is_text and name not in folders else frozenset()
             for name, known in texts.items()
         }
-        layout = replace(
-            layout,
-            features=tuple(found),
-            widths=tuple(found.values()),
-            is_named=True,
-            texts=texts,
-            refused=None,
-        )
         parts = tuple(part.with_texts(texts) for part in self.partitions)
-        return replace(self, layout=layout, partitions=parts)
+        layout = replace(table.layout, texts=gaps, refused=None)
+        return replace(table, layout=layout, partitions=parts)
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
@@ -481,17 +475,17 @@ class Table:
         layout, own = self.layout, self.layout.lists
         if names is None or not all(isinstance(name, str) for name in names):
             return self
-        columns, widths = columns_of(names, own)
+        columns, entries = columns_of(names, own)
         if not own.keys() >= set(columns):
             return self
-        found = tuple(widths.get(name, 0) for name in columns)
-        for name, width in zip(columns, found, strict=True):
+        widths = tuple(entries.get(name, 0) for name in columns)
+        for name, width in zip(columns, widths, strict=True):
             require_width(name, width, own[name])
         refused = layout.refused
         if refused is not None and refused.kinds.keys().isdisjoint(columns):
             refused = None
-        layout = replace(layout, features=tuple(columns), widths=found, is_named=True)
-        return replace(self, layout=replace(layout, refused=refused))
+        known = replace(layout, features=tuple(columns), widths=widths, is_named=True)
+        return replace(self, layout=replace(known, refused=refused))
 
     def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
