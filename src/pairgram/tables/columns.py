@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,15 +181,15 @@ def plain_values(table: pyarrow.Table) -> Any:
     """Return a table whose text and bytes are no views, which pyarrow knows too little of."""
     import pyarrow
 
-    for place, field in enumerate(table.schema):
-        kind = str(value_type(field.type))
+    for place, one in enumerate(table.schema):
+        kind = str(value_type(one.type))
         if not kind.endswith("_view"):
             continue
         column, plain = table.column(place), f"large_{kind.removesuffix('_view')}"
-        if pyarrow.types.is_dictionary(field.type):
-            chunks = [one.dictionary.cast(plain).take(one.indices) for one in column.chunks]
+        if pyarrow.types.is_dictionary(one.type):
+            chunks = [part.dictionary.cast(plain).take(part.indices) for part in column.chunks]
             column = pyarrow.chunked_array(chunks, plain)
-        table = table.set_column(place, field.name, column.cast(plain))
+        table = table.set_column(place, one.name, column.cast(plain))
     return table
 
 
@@ -196,7 +197,7 @@ def with_types(schema: pyarrow.Schema, kinds: Mapping[str, Any]) -> Any:
     """Return a schema with other types of some columns."""
     import pyarrow
 
-    fields = [(field.name, kinds.get(field.name, field.type)) for field in schema]
+    fields = [(one.name, kinds.get(one.name, one.type)) for one in schema]
     return pyarrow.schema(fields, schema.metadata)
 
 
@@ -225,7 +226,7 @@ def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
     """
     import pyarrow
 
-    kinds = {field.name: field.type for field in own}
+    kinds = {one.name: one.type for one in own}
     for name in kinds.keys() & {*schema.names}:
         first, second = (value_type(kind) for kind in (schema.field(name).type, kinds[name]))
         if pyarrow.types.is_null(first):
@@ -241,7 +242,7 @@ def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
         with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
             both = [pyarrow.schema([(name, kind)]) for kind in pair]
             kinds[name] = pyarrow.unify_schemas(both, promote_options="permissive").field(0).type
-    known = {field.name: field.type for field in schema} | kinds
+    known = {one.name: one.type for one in schema} | kinds
     return pyarrow.schema(known.items(), schema.metadata)
 
 
@@ -260,6 +261,12 @@ def require_width(column: str, wanted: int, width: int) -> None:
 # A float64 holds every whole number up to this one.
 LARGEST_WHOLE = 2.0**53
 NOT_HELD = "must hold numbers that a float64 can hold"
+NOT_WHOLE = (
+    "must hold whole numbers without leading zeros and signs, as the first rows do, got {0!r}, "
+    "which must not become the id of another query: for ids of text, begin all with a letter, or "
+    "give scan the source pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat("
+    "convert_options=pyarrow.csv.ConvertOptions(column_types={{{1!r}: pyarrow.string()}})))"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,6 +311,9 @@ class Columns:
         The columns of features that hold text, for a pipeline that encodes it, and the texts that
         stand for a missing one in each. Rows are then objects, in which None is missing text and
         NaN is a missing number. With None all features are numbers.
+    parsed : mapping of str to {"number", "whole", "text"}
+        The columns of files of text that are read as text, which is then made numbers, ids that
+        are whole numbers, or ids that are text.
     refused : ArgumentError or None
         The error to raise when the features are read as numbers, if some of them are not.
     """
@@ -322,6 +332,7 @@ class Columns:
     groups: str | None = None
     propensity: str | None = None
     texts: Mapping[str, frozenset[str]] | None = None
+    parsed: Mapping[str, str] = field(default_factory=dict)
     refused: ArgumentError | None = None
 
     @property
@@ -347,11 +358,6 @@ class Columns:
         own += self.keep
         return list(dict.fromkeys([*own, *(self.features if features else ())]))
 
-    def exact(self) -> set[Any]:
-        """Return the columns whose whole numbers must not be rounded: they may be categories."""
-        numbers = () if self.texts is None else {*self.features} - self.texts.keys()
-        return {self.label, self.weight, *numbers}
-
     def name_of(self, feature: int) -> str:
         """Return what messages call a feature."""
         return repr(self.feature_names()[feature]) if self.features else str(feature)
@@ -371,6 +377,9 @@ class Columns:
             If a value is missing or no number, or if a label or weight is not finite. The message
             names the column, the file and the row.
         """
+        for name in self.parsed.keys() & {*batch.schema.names}:
+            column = _parsed(_column(batch, name), self.parsed[name], name, place)
+            batch = batch.set_column(batch.schema.get_field_index(name), name, column)
         y, weights, chances = (
             None if name is None else _numbers(batch, name, place)
             for name in (self.label, self.weight, self.propensity)
@@ -542,6 +551,53 @@ def _numbers(
             if number is not None and float(number) != number:
                 raise placed_error(f"{place.row(row)}: column {name!r} {NOT_HELD}, got {number}")
     return values
+
+
+def whole_numbers(column: pyarrow.Array) -> Any:
+    """Return a column of text as int64, or None if a text is no such number.
+
+    Numbers have no leading zeros and plus signs, so that each is that of one text.
+    """
+    import pyarrow.compute
+
+    texts = pyarrow.compute.utf8_trim_whitespace(column)
+    with suppress(pyarrow.ArrowInvalid):
+        numbers = texts.cast(pyarrow.int64())
+        if numbers.cast(texts.type).equals(texts):
+            return numbers
+    return None
+
+
+def _parsed(column: pyarrow.Array, kind: str, name: str, place: Place) -> Any:
+    """Return a column of a file of text as what it is to be; see `Columns.parsed`."""
+    import pyarrow.compute
+
+    if not str(column.type).endswith("string"):
+        return column
+    compute, numbers = pyarrow.compute, None
+    if kind != "number":
+        column = compute.if_else(compute.equal(column, ""), None, column)
+        numbers = column if kind == "text" else whole_numbers(column)
+    else:
+        column = compute.utf8_trim_whitespace(column)
+        column = compute.if_else(compute.is_in(column, pyarrow.array(GAPS)), None, column)
+        with suppress(pyarrow.ArrowInvalid):
+            numbers = column.cast(pyarrow.float64())
+            if (np.abs(np.asarray(numbers)) >= LARGEST_WHOLE).any():
+                for row, text in enumerate(column.to_pylist()):
+                    if text and re.fullmatch("[-+]?[0-9]+", text) and int(text) != float(text):
+                        where = place.row(row)
+                        raise placed_error(f"{where}: column {name!r} {NOT_HELD}, got {text}")
+    if numbers is not None:
+        return numbers
+    if kind == "number":
+        raise _no_numbers(column, name, place)
+    row, text = next(
+        (row, text)
+        for row, text in enumerate(column.to_pylist())
+        if text is not None and whole_numbers(pyarrow.array([text])) is None
+    )
+    raise placed_error(f"{place.row(row)}: column {name!r} {NOT_WHOLE.format(text, name)}")
 
 
 def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place) -> AnyArray:

@@ -205,7 +205,7 @@ def scan(
         features, widths = columns_of(listed, found.schema.names)
     named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
     columns = _columns(found, named | {"propensity": propensity}, features, exclude)
-    found = found.typed(columns)
+    found, columns = found.typed(columns)
     has_queries = found.schema is None and found.has_queries
     read = [*columns.names(False), *columns.names()]  # by any pass
     engine = LocalEngine() if found.engine is None else found.engine(read)
@@ -280,7 +280,7 @@ def read_ids(source: object, column: str) -> AnyArray:
 
 def _without_features(source: Source, columns: Columns) -> list[TableRows]:
     """Return all rows in memory, without reading the features."""
-    source = source.typed(columns)
+    source, columns = source.typed(columns)
     with source.files.unchanged():
         batches = [
             rows

@@ -32,8 +32,6 @@ from pairgram.datasets.letor import (
 )
 from pairgram.tables.columns import (
     GAPS,
-    LARGEST_WHOLE,
-    NOT_HELD,
     Columns,
     Place,
     TableRows,
@@ -47,6 +45,7 @@ from pairgram.tables.columns import (
     rows_of_arrays,
     rows_of_batches,
     to_arrow,
+    whole_numbers,
     with_types,
 )
 from pairgram.tables.passes import Partition
@@ -166,8 +165,8 @@ class Source:
         """The columns whose values stand in the names of folders, such as ``day=1``."""
         return {name for part in self.partitions for name in part.folders}
 
-    def typed(self, columns: Columns) -> Source:
-        """Return the source with the types that files of text are read as, given the columns.
+    def typed(self, columns: Columns) -> tuple[Source, Columns]:
+        """Return the source with the types that files of text are read as, and the columns.
 
         Numbers are floats, because types are guessed by the first rows, which may lack the decimals
         of later ones. Ids are whole numbers if they are in the first rows of every file, and text
@@ -178,33 +177,30 @@ class Source:
         ValueError
             If ids are text of an unknown encoding. The message names the file.
         """
-        import pyarrow
-
         files = [part for part in self.partitions if isinstance(part, FilePartition)]
         if not files or not files[0].is_text:
-            return self
-        types, own = pyarrow.types, {*self.schema.names} - self.folders
-        numbers = {*columns.features, columns.label, columns.weight, columns.propensity}
-        kinds = {
-            field.name: pyarrow.float64()
-            for field in self.schema
-            if field.name in numbers & own
-            and (types.is_integer(field.type) or types.is_null(field.type))
-        }
-        ids = tuple(own.intersection((columns.qid, columns.groups)))
-        for name in ids:
-            kind = self.schema.field(name).type
-            if types.is_binary(kind):
-                raise ValueError(
-                    f"{files[0].name}: column {name!r}, the query id, must hold text in UTF-8, got "
-                    "bytes of another encoding: save the file as UTF-8"
-                )
-            if is_number(kind):
-                whole = all(part.begins_whole(name) for part in files)
-                kinds[name] = pyarrow.int64() if whole else pyarrow.string()
-        schema = with_types(self.schema, kinds)
-        parts = tuple(replace(part, schema=schema, ids=ids) for part in files)
-        return replace(self, schema=schema, partitions=parts)
+            return self, columns
+        kinds: dict[str, str] = {}
+        parsed: dict[str, str] = {}
+        for name in {*self.schema.names} - self.folders:
+            kind = str(self.schema.field(name).type)
+            if name in (columns.qid, columns.groups):
+                if kind == "binary":
+                    raise ValueError(
+                        f"{files[0].name}: column {name!r}, the query id, must hold text in UTF-8, "
+                        "got bytes of another encoding: save the file as UTF-8"
+                    )
+                if kind == "string" or is_number(self.schema.field(name).type):
+                    whole = kind != "string" and all(part.begins_whole(name) for part in files)
+                    parsed[name] = "whole" if whole else "text"
+            elif name in (columns.label, columns.weight, columns.propensity):
+                if kind in ("int64", "double", "null", "string"):
+                    parsed[name] = "number"
+            elif name in columns.features and kind in ("int64", "null"):
+                kinds[name] = "float64"
+        schema = with_types(self.schema, kinds | dict.fromkeys(parsed, "string"))
+        parts = tuple(replace(part, schema=schema) for part in files)
+        return replace(self, partitions=parts), replace(columns, parsed=parsed)
 
 
 def source_of(source: Any) -> Source:
@@ -590,13 +586,10 @@ class FilePartition(Partition):
     fragment : pyarrow.dataset.Fragment
     schema : pyarrow.Schema
         The types that the columns are read as. What the file lacks is missing in all of its rows.
-    ids : tuple of str
-        The columns of ids of a file of text: of queries and of groups.
     """
 
     fragment: Any
     schema: Any
-    ids: tuple[str, ...] = ()
 
     @property
     def is_text(self) -> bool:
@@ -630,75 +623,48 @@ class FilePartition(Partition):
         names = columns.names(features)
         told = self.fragment.physical_schema.names if self.is_text else ()
         with readable(self.name, told):
-            batches = self._read(names, columns.exact())
+            self._require_kinds(names)
+            batches = self._batches(names, self.schema)
             yield from rows_of_batches(batches, number, self.name, columns, features)
 
-    def _require_held(self, name: str) -> None:
-        """Raise a ValueError if a column of a file of text has a number that a float64 rounds."""
-        first = 0
-        for batch in self.texts([name]):
-            for row, text in enumerate(batch.column(0).to_pylist()):
-                if text and _reads(int, text) and int(text) != float(text):
-                    where = Place(self.name, 0, first).row(row)
-                    raise placed_error(f"{where}: column {name!r} {NOT_HELD}, got {text}")
-            first += batch.num_rows
+    def _require_kinds(self, names: list[str]) -> None:
+        """Raise a ValueError if the file has values of another kind than others.
 
-    def _read(self, names: list[str], exact: set[Any]) -> Iterator[Any]:
-        """Yield batches of some columns, of which `exact` ones must not be rounded."""
-        import pyarrow
-
-        own, first = self.fragment.physical_schema, 0
-        if not self.is_text:  # pyarrow would make numbers of text, or cut times to dates
-            for name in {*own.names}.intersection(names) - self.folders:
-                kinds = [kind_of_values(one.field(name).type) for one in (own, self.schema)]
-                if str(own.field(name).type) != "null" and kinds[0] != kinds[1]:
-                    raise placed_error(
-                        f"{self.name}: column {name!r} holds {kinds[0]}, but {kinds[1]} in other "
-                        "files"
-                    )
-        exact = {
-            name
-            for name in exact.intersection(names if self.is_text else ())
-            if self.schema.field(name).type == pyarrow.float64()
-        }
-        for batch in self._batches(names, self.schema):
-            for name in [*exact]:
-                values = batch.column(name).to_numpy(zero_copy_only=False)
-                if (np.abs(values) >= LARGEST_WHOLE).any():
-                    exact.remove(name)  # all rows are looked at now
-                    self._require_held(name)
-            for name in {*self.ids}.intersection(names):
-                batch = self._with_ids(batch, name, first)
-            yield batch
-            first += batch.num_rows
+        pyarrow would make numbers of text, or cut times to dates.
+        """
+        own = self.fragment.physical_schema
+        for name in () if self.is_text else {*own.names}.intersection(names) - self.folders:
+            kinds = [kind_of_values(one.field(name).type) for one in (own, self.schema)]
+            if str(own.field(name).type) != "null" and kinds[0] != kinds[1]:
+                raise placed_error(
+                    f"{self.name}: column {name!r} holds {kinds[0]}, but {kinds[1]} in other files"
+                )
 
     def _batches(self, names: list[str], schema: Any) -> Iterator[Any]:
-        """Yield the batches of some columns. Files of text have their ids as text."""
+        """Yield the batches of some columns."""
         # Row group by row group, because pyarrow would read ahead, as we do ourselves.
         pieces = getattr(self.fragment, "split_by_row_group", lambda: [self.fragment])()
         for piece in pieces:
             yield from piece.to_batches(
                 columns=names,
-                schema=with_types(schema, dict.fromkeys(self._whole(), "string")),
+                schema=schema,
                 batch_size=limits.now.batch_rows,
                 batch_readahead=0,
                 fragment_readahead=0,
                 **_scan_options(self.fragment.format),
             )
 
-    def _whole(self) -> list[str]:
-        """Return the columns of ids of a file of text that are whole numbers."""
-        return [name for name in self.ids if str(self.schema.field(name).type) == "int64"]
-
     def texts(self, names: Iterable[str]) -> Iterator[Any]:
         """Yield batches of columns of a file of text, as the texts that stand there."""
         with readable(self.name):
-            yield from self._batches([*names], with_types(self.schema, dict.fromkeys(names, "string")))
+            yield from self._batches(
+                [*names], with_types(self.schema, dict.fromkeys(names, "string"))
+            )
 
     def begins_whole(self, name: str) -> bool:
         """Tell whether the first texts of a column of a file of text are whole numbers."""
         head = next(self.texts([name]), None)
-        return head is None or whole_numbers(head.column(0))[1] < 0
+        return head is None or whole_numbers(head.column(0)) is not None
 
     def strays(self, names: Collection[str]) -> dict[str, str]:
         """Return the kinds of columns whose first texts are numbers but for some: these by row."""
@@ -712,64 +678,10 @@ class FilePartition(Partition):
                 found[name] = f"text ({texts[wrong[0]]!r} in {place})"
         return found
 
-    def _with_ids(self, batch: Any, name: str, first: int) -> Any:
-        """Return a batch whose ids are numbers if all are, and null if they are empty."""
-        import pyarrow.compute
-
-        at = batch.schema.get_field_index(name)
-        column = batch.column(at)
-        if "string" in str(column.type):
-            column = pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
-        if name in self._whole():
-            texts = column
-            column, row = whole_numbers(texts)
-            if row >= 0:
-                raise placed_error(
-                    f"{Place(self.name, 0, first).row(row)}: column {name!r} must hold whole "
-                    "numbers without leading zeros and signs, as the first rows do, got "
-                    f"{texts[row].as_py()!r}, which must not become the id of another "
-                    "query: for ids of text, begin all with a letter, or give scan the source "
-                    "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat("
-                    "convert_options=pyarrow.csv.ConvertOptions(column_types="
-                    f"{{{name!r}: pyarrow.string()}})))"
-                )
-        return batch.set_column(at, name, column)
-
     def with_texts(self, names: Iterable[str]) -> FilePartition:
         """Return the file, of which some columns are text; see `Partition`."""
-        if not self.is_text:
-            return self
-        texts = dict.fromkeys({*names} - self.folders, "string")
-        ids = tuple(name for name in self.ids if name not in texts)
-        return replace(self, schema=with_types(self.schema, texts), ids=ids)
-
-
-def whole_numbers(column: Any) -> tuple[Any, int]:
-    """Return a column of text as int64, and the first row of another text, or -1.
-
-    Numbers have no leading zeros and plus signs, so that each is that of one text.
-    """
-    import pyarrow
-
-    encoded = column.dictionary_encode()  # neighbouring ids are mostly equal
-    texts = pyarrow.compute.utf8_trim_whitespace(encoded.dictionary)
-    with suppress(pyarrow.ArrowInvalid):
-        numbers = texts.cast(pyarrow.int64())
-        if numbers.cast(texts.type).equals(texts):
-            return numbers.take(encoded.indices), -1
-    for row, text in enumerate(texts.take(encoded.indices).to_pylist()):
-        whole = text is None or (_reads(int, text) and str(int(text)) == text)
-        if not whole or not -(2**63) <= int(text or 0) < 2**63:
-            return None, row
-    raise AssertionError(texts)
-
-
-def _reads(kind: type, text: str) -> bool:
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
+        texts = dict.fromkeys({*names} - self.folders if self.is_text else (), "string")
+        return replace(self, schema=with_types(self.schema, texts))
 
 
 def _is_stray(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -460,9 +460,16 @@ class Table:
             name: GAPS - known if is_text and name not in folders else frozenset()
             for name, known in texts.items()
         }
-        parts = tuple(part.with_texts(texts) for part in self.partitions)
+        numbers = {*(table.layout.features if is_text else ())} - folders - texts.keys()
         layout = replace(table.layout, texts=gaps, refused=None)
-        return replace(table, layout=layout, partitions=parts)
+        return replace(table, layout=layout)._as_texts(texts, dict.fromkeys(numbers, "number"))
+
+    def _as_texts(self, texts: Iterable[str], parsed: Mapping[str, str]) -> Self:
+        """Return the table with columns of files of text as they stand there, or parsed."""
+        parts = tuple(part.with_texts([*texts, *parsed]) for part in self.partitions)
+        others = {name: how for name, how in self.layout.parsed.items() if name not in texts}
+        layout = replace(self.layout, parsed=others | parsed)
+        return replace(self, layout=layout, partitions=parts)
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
@@ -538,10 +545,9 @@ class Table:
         as the text that stands there, but for features.
         """
         own, layout = self.layout, self.layout.for_scores(keep)
-        texts = {*keep} - {*own.features} - {own.qid}
-        parts = tuple(part.with_texts(texts) for part in self.partitions)
         layout = replace(layout, qid=own.qid) if with_ids else layout
-        return replace(self, layout=layout, partitions=parts)
+        texts = {*keep} - {*own.features} - {own.qid}
+        return replace(self, layout=layout)._as_texts(texts, {})
 
 
 def no_rows() -> ArgumentError:
