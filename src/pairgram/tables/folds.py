@@ -51,39 +51,38 @@ class Folds:
         if not table.has_queries:
             raise ArgumentError("cv", f"needs query ids to make folds of: {table.advice_on_ids}")
         begins, groups = table.survey().begins, table.survey().group_of
-        each = isinstance(cv, str) and cv == FORWARD
-        if not (each or cv is None or isinstance(cv, (QueryKFold, Integral))):
+        forward = isinstance(cv, str) and cv == FORWARD
+        if not (forward or cv is None or isinstance(cv, (QueryKFold, Integral))):
             raise ValueError(
                 f"cv must be None, a number of folds >= 2, a QueryKFold or {FORWARD!r} for a "
                 f"table, whose rows have no numbers, got {cv!r}"
             )
-        if each and groups is None:
+        if forward and groups is None:
             raise ArgumentError(
                 None,
                 f"{{cv={cv!r}}} holds every group out by the model of the groups before it: give "
                 "scan the column, as {groups=}",
             )
-        if (each or cv is None) and groups is not None:
-            n = int(groups.max()) + 1
+        if (forward or cv is None) and groups is not None:
+            folds, n = groups, int(groups.max()) + 1
             if n < 2:
                 raise ArgumentError(
                     "groups", "must be two or more, one to fit to and one to hold out"
                 )
-            first = np.flatnonzero(np.diff(groups, prepend=-1))
-            return cls(n, begins[first], groups[first], each)
-        try:
-            splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
-            if groups is None:
-                folds = splitter.fold_of_query(len(begins))
-            else:
-                of_groups = Queries.make(len(groups), qid=groups)
-                by_group = splitter.fold_of_query(of_groups.n_queries, "groups")
-                folds = by_group[of_groups.index()]
-        except ValueError as error:
-            found = ONE_QUERY if len(begins) == 1 else None
-            raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error
+        else:
+            held = np.arange(len(begins))
+            if groups is not None:  # in the order of their first queries
+                held = Queries.make(len(groups), qid=groups).index()
+            what = () if groups is None else ("groups",)
+            try:
+                splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
+                folds = splitter.fold_of_query(int(held.max()) + 1, *what)[held]
+            except ValueError as error:
+                found = ONE_QUERY if len(begins) == 1 else None
+                raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error
+            n = splitter.n_splits
         first = np.flatnonzero(np.diff(folds, prepend=-1))
-        return cls(splitter.n_splits, begins[first], folds[first])
+        return cls(n, begins[first], folds[first], forward)
 
     @property
     def first(self) -> int:

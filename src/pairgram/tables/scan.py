@@ -36,8 +36,8 @@ from pairgram.tables.columns import (
 )
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.scanned import ScannedTable
-from pairgram.tables.sources import FilePartition, Source, source_of
-from pairgram.tables.table import Table, no_rows
+from pairgram.tables.sources import ArrowPartition, Source, source_of
+from pairgram.tables.table import Table, no_rows, of_parts
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
 NAMELESS = ("", "Unnamed: 0")
@@ -199,21 +199,26 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source)
-    widths: dict[str, int] = {}
+    wanted: dict[str, int] = {}
     if features is not None and found.schema is not None:
-        listed = [features] if isinstance(features, str) else [str(name) for name in features]
-        features, widths = columns_of(listed, found.schema.names)
+        listed = [features] if isinstance(features, str) else map(str, features)
+        features, wanted = columns_of(list(listed), found.schema.names)
     named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
     columns = _columns(found, named | {"propensity": propensity}, features, exclude)
     found, columns = found.typed(columns)
-    has_queries = found.schema is None and found.has_queries
-    read = [*columns.names(False), *columns.names()]  # by any pass
-    engine = LocalEngine() if found.engine is None else found.engine(read)
-    if client is not None:
-        if found.engine is not None:
+    engine: Any = LocalEngine()
+    if found.engine is not None:
+        if client is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
-        engine = _dask_engine(client)
-    columns = _measured(columns, engine, found, widths)
+        engine = found.engine([*columns.names(False), *columns.names()])  # what any pass reads
+    elif client is not None:
+        try:
+            from pairgram.tables.dask import DaskEngine
+        except ImportError as error:
+            raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
+        engine = DaskEngine(client)
+    columns = _measured(columns, engine, found, wanted)
+    has_queries = found.schema is None and found.has_queries
     table = ScannedTable(
         columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
     )
@@ -248,18 +253,11 @@ def read_labels(
         As in `scan`, and if a value is missing.
     """
     found = source_of(source)
-    if found.schema is None:
-        columns = _columns(found, {"label": label, "qid": qid})
-    else:
-        if label is None:
-            raise ArgumentError("label", "must name the column of labels, got None")
-        _require_own(found.schema, {"label": label, "qid": qid})
-        columns = Columns((), label, qid, None, np.float64)
-    batches = _without_features(found, columns)
-    y = np.concatenate([rows.y for rows in batches])
-    if any(rows.ids is None for rows in batches):
-        return y, None
-    return y, np.concatenate([rows.query for rows in batches])
+    if found.schema is not None and label is None:
+        raise ArgumentError("label", "must name the column of labels, got None")
+    rows = _without_features(found, label, qid)
+    assert rows.y is not None
+    return rows.y, rows.query
 
 
 def read_ids(source: object, column: str) -> AnyArray:
@@ -273,31 +271,21 @@ def read_ids(source: object, column: str) -> AnyArray:
     found = source_of(source)
     if found.schema is None:
         raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
-    _require_own(found.schema, {"qid": column})
-    batches = _without_features(found, Columns((), None, column, None, np.float64))
-    return np.concatenate([rows.query for rows in batches])
+    return _without_features(found, None, column).query
 
 
-def _without_features(source: Source, columns: Columns) -> list[TableRows]:
+def _without_features(source: Source, label: str | None, qid: str | None) -> TableRows:
     """Return all rows in memory, without reading the features."""
+    named = {"label": label, "qid": qid}
+    if source.schema is None:
+        columns = _columns(source, named)
+    else:
+        _require_own(source.schema, named)
+        columns = Columns((), label, qid, None, np.float64)
     source, columns = source.typed(columns)
+    parts = enumerate(source.partitions)
     with source.files.unchanged():
-        batches = [
-            rows
-            for number, part in enumerate(source.partitions)
-            for rows in part.batches(number, columns, False)
-        ]
-    if not batches:
-        raise no_rows()
-    return batches
-
-
-def _dask_engine(client: Client | None) -> Any:
-    try:
-        from pairgram.tables.dask import DaskEngine
-    except ImportError as error:
-        raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
-    return DaskEngine(client)
+        return of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
 
 
 def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
@@ -357,11 +345,9 @@ def _columns(
         if not is_number(entry):
             wrong[name] = "lists" if is_list else kind_of(entry)
     first = source.partitions[0] if source.partitions else None
-    if wrong and isinstance(first, FilePartition) and first.is_text:
+    if wrong and isinstance(first, ArrowPartition) and first.schema is not None:
         wrong |= first.strays([name for name, kind in wrong.items() if kind == "text"])
     refused = _refused(wrong, features is not None, named["qid"]) if wrong else None
-    if refused is not None and "lists" in wrong.values():
-        raise refused
     return Columns(
         tuple(names),
         named["label"],
@@ -383,26 +369,25 @@ def _features(
     exclude: Sequence[str] | str | None,
 ) -> list[str]:
     """Return the names of the columns that are features."""
-    schema = source.schema
-    if isinstance(features, str):
-        features = [features]
-    left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
-    if features is not None and exclude is not None:
+    schema, chosen = source.schema, features
+    left_out = [exclude] if isinstance(exclude, str) else [*(exclude or ())]
+    if chosen is not None and exclude is not None:
         raise ArgumentError(
             "exclude", f"must be None with {{features=}}, got {verbatim(repr(exclude))}"
         )
     require_columns(left_out, schema.names, "exclude", "the table")
-    if features is None:
+    if chosen is None:
         own = {*named.values(), *left_out, *index_columns(schema), *source.folders}
-        if schema.names[0] in NAMELESS and schema.names[0] not in own:
-            own.add(schema.names[0])
-            name = "no name" if not schema.names[0] else "no name but that of pandas"
+        first = schema.names[0]
+        if first in NAMELESS and first not in own:
+            own.add(first)
             text = (
-                f"the first column has {name} and is left out, as the row numbers of pandas' to_csv"
+                f"the first column has no name{' but that of pandas' * bool(first)} and is left "
+                "out, as the row numbers of pandas' to_csv: name the features"
             )
-            warn_caller(f"{text}: name the features", UserWarning)
-        features = [field.name for field in schema if field.name not in own]
-    names = [str(name) for name in features]
+            warn_caller(text, UserWarning)
+        chosen = [name for name in schema.names if name not in own]
+    names = [chosen] if isinstance(chosen, str) else [str(name) for name in chosen]
     require_columns(names, schema.names, "features", "the table")
     refuse_repeated(names, "features")
     for name, value in named.items():
@@ -423,15 +408,15 @@ def _refused(wrong: dict[str, str], chosen: bool, qid: str | None) -> ArgumentEr
     """
     advice = (
         "; give the columns that are features by {features=}, or those that are not by "
-        "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
+        f"{{exclude=}}{', and query ids by {qid=}' * (qid is None)}{{=; a fitted "
         "model has its own as feature_names_in_}"
     )
     text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
     refused = ArgumentError("features", text, found=NO_NUMBERS)
     refused.kinds = wrong
-    if not chosen:
-        raise refused
-    return refused
+    if chosen and "lists" not in wrong.values():
+        return refused
+    raise refused
 
 
 def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:

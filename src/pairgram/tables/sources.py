@@ -177,8 +177,8 @@ class Source:
         ValueError
             If ids are text of an unknown encoding. The message names the file.
         """
-        files = [part for part in self.partitions if isinstance(part, FilePartition)]
-        if not files or not files[0].is_text:
+        files = [part for part in self.partitions if isinstance(part, ArrowPartition)]
+        if not files or files[0].schema is None or not files[0].is_text:
             return self, columns
         kinds: dict[str, str] = {}
         parsed: dict[str, str] = {}
@@ -191,7 +191,9 @@ class Source:
                         "got bytes of another encoding: save the file as UTF-8"
                     )
                 if kind == "string" or is_number(self.schema.field(name).type):
-                    whole = kind != "string" and all(part.begins_whole(name) for part in files)
+                    heads = [part.texts([name]) for part in files if kind != "string"]
+                    texts = [head.column(0) for head in heads if head is not None]
+                    whole = kind != "string" and None not in map(whole_numbers, texts)
                     parsed[name] = "whole" if whole else "text"
             elif name in (columns.label, columns.weight, columns.propensity):
                 if kind in ("int64", "double", "null", "string"):
@@ -237,15 +239,20 @@ def _of_arrow(source: Any, module: str) -> Source:
     if module == "pyiceberg":
         found = source.scan() if hasattr(source, "scan") else source
         schema = found.to_arrow_batch_reader().schema
-        return Source((StreamPartition(partial(_of_iceberg, found)),), schema)
+        return _of_stream(schema, lambda names, _: found.select(*names).to_arrow_batch_reader())
     if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
         schema = to_arrow(source.head(0).collect()).schema
-        return Source((StreamPartition(partial(_of_lazy_frame, source)),), schema)
+        return _of_stream(schema, partial(_of_lazy_frame, source))
     if hasattr(source, "fetch_arrow_reader"):  # a relation of DuckDB
-        schema = arrow.RecordBatchReader.from_stream(source.limit(0)).schema
-        return Source((StreamPartition(partial(_of_relation, source)),), schema)
-    if module == "pandas":
-        source = _snapshot(source)
+        read = arrow.RecordBatchReader.from_stream
+        schema = read(source.limit(0)).schema
+        return _of_stream(schema, lambda names, _: read(source.select(*names)))
+    if module == "pandas":  # a frame that does not see later changes, copied now or on write
+        import pandas
+
+        major = int(pandas.__version__.partition(".")[0])
+        on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
+        source = source.copy(deep=not on_write)
     elif hasattr(source, "read_next_batch") or not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(
             "source must be a path or a list of paths, a frame, a dataset or a table that gives "
@@ -253,7 +260,21 @@ def _of_arrow(source: Any, module: str) -> Source:
             f"batches, got {type(source).__name__}"
         )
     table = to_arrow(source)
-    return Source((StreamPartition(partial(_of_table, table, source), "the table"),), table.schema)
+    # A frame of pandas notices that others write to it for as long as it is kept.
+    stream = partial(lambda _, names, __: in_batches(table.select(names)), source)
+    return _of_stream(table.schema, stream, "the table")
+
+
+def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
+    frame = frame.select(names)
+    if not hasattr(frame, "collect_batches"):
+        return iter([to_arrow(frame.collect())])
+    frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
+    return map(to_arrow, frames)
+
+
+def _of_stream(schema: Any, *told: Any, **others: Any) -> Source:
+    return Source((ArrowPartition(*told, **others),), schema)
 
 
 def pyarrow_for(what: str) -> Any:
@@ -267,19 +288,21 @@ def pyarrow_for(what: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class StreamPartition(Partition):
+class ArrowPartition(Partition):
     """What yields Arrow's batches, or frames, whenever it is asked for some columns.
 
     Attributes
     ----------
     stream : callable
-        Takes names of columns.
-    name : str
-    is_text, folders, files : as those of `Partition`
+        Takes names of columns, and `schema`.
+    schema : pyarrow.Schema or None
+        The types that columns of a file are read as. What the file lacks is missing in all rows.
+    name, is_text, folders, files : as those of `Partition`
     """
 
-    stream: Callable[[list[str]], Iterable[Any]]
+    stream: Callable[[list[str], Any], Iterable[Any]]
     name: str = "the source"
+    schema: Any = None
     is_text: bool = False
     folders: Collection[str] = ()
     files: Sequence[str] = ()
@@ -288,55 +311,33 @@ class StreamPartition(Partition):
         """Yield the rows; see `Partition`."""
         names = columns.names(features) or columns.names()[:1]  # one tells how many rows there are
         with readable(self.name):
-            yield from rows_of_batches(self.stream(names), number, self.name, columns, features)
+            batches = self.stream(names, self.schema)
+            yield from rows_of_batches(batches, number, self.name, columns, features)
 
+    def with_texts(self, names: Iterable[str]) -> ArrowPartition:
+        """Return the partition, of which some columns are text; see `Partition`."""
+        if self.schema is None or not self.is_text:
+            return self
+        texts = dict.fromkeys({*names} - {*self.folders}, "string")
+        return replace(self, schema=with_types(self.schema, texts))
 
-def _of_table(table: Any, _: object, names: list[str]) -> Iterator[Any]:
-    """Yield batches of a table in memory.
+    def texts(self, names: Sequence[str]) -> Any:
+        """Return the first rows of columns of a file of text as text; None if there are none."""
+        with readable(self.name):
+            return next(iter(self.stream([*names], self.with_texts(names).schema)), None)
 
-    A frame of pandas notices that others write to it for as long as it is kept, beside the table.
-    """
-    return in_batches(table.select(names))
-
-
-def _of_lazy_frame(frame: Any, names: list[str]) -> Iterator[Any]:
-    frame = frame.select(names)
-    if not hasattr(frame, "collect_batches"):
-        return iter([to_arrow(frame.collect())])
-    frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
-    return map(to_arrow, frames)
-
-
-def _of_relation(relation: Any, names: list[str]) -> Any:
-    import pyarrow
-
-    return pyarrow.RecordBatchReader.from_stream(relation.select(*names))
-
-
-def _of_iceberg(scan: Any, names: list[str]) -> Any:
-    return scan.select(*names).to_arrow_batch_reader()
-
-
-def _of_filtered(dataset: Any, names: list[str]) -> Any:
-    options = _scan_options(getattr(dataset, "format", None))
-    return dataset.to_batches(columns=names, batch_size=limits.now.batch_rows, **options)
-
-
-def _of_frames(function: Callable[[], Any], names: list[str]) -> Iterator[Any]:
-    """Yield copies of what a function yields, which may use its memory again."""
-    return (copied(to_arrow(frame).select(names)) for frame in function())
-
-
-def _snapshot(frame: Any) -> Any:
-    """Return a frame of pandas that does not see later changes of the given one.
-
-    Where pandas copies on write, nothing is copied now, but what is changed later.
-    """
-    import pandas
-
-    major = int(pandas.__version__.partition(".")[0])
-    on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
-    return frame.copy(deep=not on_write)
+    def strays(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the kinds of columns whose first texts are numbers but for some: these by row."""
+        found: dict[str, str] = {}
+        head = self.texts(names)
+        for name in () if head is None else names:
+            texts = [text or "" for text in head.column(name).to_pylist()]
+            known = [text in GAPS or reads_as_number(text) for text in texts]
+            if not all(known) and any(map(reads_as_number, texts)):
+                row = known.index(False)
+                place = Place(self.name, 0, 0).row(row)
+                found[name] = f"text ({texts[row]!r} in {place})"
+        return found
 
 
 # Files of columns ---------------------------------------------------------------------------------
@@ -484,6 +485,9 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
     pyarrow_for("datasets")
+    from pyarrow.dataset import get_partition_keys
+    from pyarrow.fs import LocalFileSystem
+
     files = SeenFiles([*files_of(dataset)])
     is_text = _is_text(dataset)
     try:
@@ -494,54 +498,78 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
         if unites or getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
         told = getattr(getattr(dataset, "partitioning", None), "schema", None)
-        part = StreamPartition(
-            partial(_of_filtered, dataset),
-            "the dataset",
-            is_text,
-            frozenset(() if told is None else told.names),
-            tuple(getattr(dataset, "files", ())),
-        )
-        return Source((part,), dataset.schema, files=files)
+        given = {"is_text": is_text, "files": tuple(getattr(dataset, "files", ()))}
+        given["folders"] = () if told is None else tuple(told.names)
+        found = _of_stream(dataset.schema, partial(_of_filtered, dataset), "the dataset", **given)
+        return replace(found, files=files)
     schema, parts = dataset.schema, []
     texts: dict[tuple[str, Any], str] = {}
     for fragment in fragments:
-        _require_own_names(fragment, texts)
-        with naming(shown(fragment.path)), readable(fragment.path):
+        path, keys = fragment.path, get_partition_keys(fragment.partition_expression)
+        _require_own_names(path, keys, texts)
+        local = isinstance(getattr(fragment, "filesystem", None), LocalFileSystem)
+        given = {"is_text": is_text, "folders": {*keys}, "files": (path,) if local else ()}
+        with naming(shown(path)), readable(path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
-            parts += _groups(fragment) if hasattr(fragment, "row_groups") else [fragment]
+            for piece, first in _pieces_of(fragment):
+                name = shown(path) + (f", from row group {first} on" if first else "")
+                parts.append(ArrowPartition(partial(_of_file, piece, name), name, **given))
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    return Source(tuple(FilePartition(part, schema) for part in parts), schema, files=files)
+    return Source(tuple(replace(part, schema=schema) for part in parts), schema, files=files)
 
 
-def _require_own_names(fragment: Any, texts: dict[tuple[str, Any], str]) -> None:
+def _of_filtered(dataset: Any, names: list[str], _: object) -> Any:
+    options = _scan_options(getattr(dataset, "format", None))
+    return dataset.to_batches(columns=names, batch_size=limits.now.batch_rows, **options)
+
+
+def _of_file(fragment: Any, name: str, names: list[str], schema: Any) -> Iterator[Any]:
+    """Yield the batches of a file that pyarrow reads, or of some row groups of it."""
+    own, is_text = fragment.physical_schema, _is_text(fragment)
+    for column in () if is_text else {*own.names}.intersection(names, schema.names):
+        # pyarrow would make numbers of text, or cut times to dates.
+        kinds = [kind_of_values(one.field(column).type) for one in (own, schema)]
+        if str(own.field(column).type) != "null" and kinds[0] != kinds[1]:
+            raise placed_error(
+                f"{name}: column {column!r} holds {kinds[0]}, but {kinds[1]} in other files"
+            )
+    # Row group by row group, because pyarrow would read ahead, as we do ourselves.
+    pieces = getattr(fragment, "split_by_row_group", lambda: [fragment])()
+    with readable(name, own.names if is_text else ()):
+        for piece in pieces:
+            yield from piece.to_batches(
+                columns=names,
+                schema=schema,
+                batch_size=limits.now.batch_rows,
+                batch_readahead=0,
+                fragment_readahead=0,
+                **_scan_options(fragment.format),
+            )
+
+
+def _require_own_names(path: str, keys: dict[str, Any], texts: dict[tuple[str, Any], str]) -> None:
     """Refuse folders of other names with one value, such as q=007 and q=7, which would merge.
 
-    `texts` has the names of folders up to now, by (column, value).
+    `keys` has the values that stand in the names of the folders of a file, and `texts` the names of
+    folders up to now, by (column, value).
     """
-    keys = _keys(fragment)
-    for folder in fragment.path.split("/"):
+    for folder in path.split("/"):
         name, _, text = folder.partition("=")
         if name in keys:
             known = texts.setdefault((name, keys[name]), text)
             if known != text:
                 raise ValueError(
-                    f"{shown(fragment.path)}: the folders {name}={known} and {name}={text} have "
-                    f"one value, {keys[name]!r}: name them alike, or write the column into the "
-                    "files"
+                    f"{shown(path)}: the folders {name}={known} and {name}={text} have one value, "
+                    f"{keys[name]!r}: name them alike, or write the column into the files"
                 )
 
 
-def _keys(fragment: Any) -> dict[str, Any]:
-    """Return the values that stand in the names of the folders of a file, by their columns."""
-    from pyarrow.dataset import get_partition_keys
-
-    return get_partition_keys(fragment.partition_expression)
-
-
-def _groups(fragment: Any) -> list[Any]:
-    """Return pieces of a Parquet file, of neighbouring row groups."""
+def _pieces_of(fragment: Any) -> list[tuple[Any, int]]:
+    """Return pieces of a file, of neighbouring row groups, and the first of each in the file."""
+    if not hasattr(fragment, "row_groups"):
+        return [(fragment, 0)]
     fragment.ensure_complete_metadata()
     pieces: list[list[int]] = []
     n_rows, most = 0, limits.now.partition_rows
@@ -551,7 +579,7 @@ def _groups(fragment: Any) -> list[Any]:
             pieces.append([])
             n_rows = group.num_rows
         pieces[-1].append(group.id)
-    return [fragment.subset(row_group_ids=ids) for ids in pieces]
+    return [(fragment.subset(row_group_ids=ids), ids[0]) for ids in pieces]
 
 
 @contextmanager
@@ -575,118 +603,6 @@ def readable(path: str, names: Sequence[str] = ()) -> Iterator[None]:
                 lambda found: f"row {int(found[1]) - 2}, {counted(path)}", text
             )
         raise ValueError(f"{shown(path)}: cannot be read: {text}") from error
-
-
-@dataclass(frozen=True, eq=False)
-class FilePartition(Partition):
-    """A file that pyarrow reads, or some row groups of it.
-
-    Attributes
-    ----------
-    fragment : pyarrow.dataset.Fragment
-    schema : pyarrow.Schema
-        The types that the columns are read as. What the file lacks is missing in all of its rows.
-    """
-
-    fragment: Any
-    schema: Any
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the file is text, whose types are guessed."""
-        return _is_text(self.fragment)
-
-    @property
-    def files(self) -> list[str]:
-        """The path of a file on this machine; none for others."""
-        from pyarrow.fs import LocalFileSystem
-
-        local = isinstance(getattr(self.fragment, "filesystem", None), LocalFileSystem)
-        return [str(self.fragment.path)] if local else []
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        groups = getattr(self.fragment, "row_groups", None)
-        path = shown(self.fragment.path)
-        if groups and groups[0].id > 0:
-            return f"{path}, from row group {groups[0].id} on"
-        return path
-
-    @property
-    def folders(self) -> set[str]:
-        """The columns whose values stand in the names of the folders, not in the file."""
-        return {*_keys(self.fragment)}
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        names = columns.names(features)
-        told = self.fragment.physical_schema.names if self.is_text else ()
-        with readable(self.name, told):
-            self._require_kinds(names)
-            batches = self._batches(names, self.schema)
-            yield from rows_of_batches(batches, number, self.name, columns, features)
-
-    def _require_kinds(self, names: list[str]) -> None:
-        """Raise a ValueError if the file has values of another kind than others.
-
-        pyarrow would make numbers of text, or cut times to dates.
-        """
-        own = self.fragment.physical_schema
-        for name in () if self.is_text else {*own.names}.intersection(names) - self.folders:
-            kinds = [kind_of_values(one.field(name).type) for one in (own, self.schema)]
-            if str(own.field(name).type) != "null" and kinds[0] != kinds[1]:
-                raise placed_error(
-                    f"{self.name}: column {name!r} holds {kinds[0]}, but {kinds[1]} in other files"
-                )
-
-    def _batches(self, names: list[str], schema: Any) -> Iterator[Any]:
-        """Yield the batches of some columns."""
-        # Row group by row group, because pyarrow would read ahead, as we do ourselves.
-        pieces = getattr(self.fragment, "split_by_row_group", lambda: [self.fragment])()
-        for piece in pieces:
-            yield from piece.to_batches(
-                columns=names,
-                schema=schema,
-                batch_size=limits.now.batch_rows,
-                batch_readahead=0,
-                fragment_readahead=0,
-                **_scan_options(self.fragment.format),
-            )
-
-    def texts(self, names: Iterable[str]) -> Iterator[Any]:
-        """Yield batches of columns of a file of text, as the texts that stand there."""
-        with readable(self.name):
-            yield from self._batches(
-                [*names], with_types(self.schema, dict.fromkeys(names, "string"))
-            )
-
-    def begins_whole(self, name: str) -> bool:
-        """Tell whether the first texts of a column of a file of text are whole numbers."""
-        head = next(self.texts([name]), None)
-        return head is None or whole_numbers(head.column(0)) is not None
-
-    def strays(self, names: Collection[str]) -> dict[str, str]:
-        """Return the kinds of columns whose first texts are numbers but for some: these by row."""
-        found: dict[str, str] = {}
-        head = next(self.texts(names), None)
-        for name in () if head is None else names:
-            texts = [text or "" for text in head.column(name).to_pylist()]
-            wrong = [row for row, text in enumerate(texts) if _is_stray(text)]
-            if wrong and any(map(reads_as_number, texts)):
-                place = Place(self.name, 0, 0).row(wrong[0])
-                found[name] = f"text ({texts[wrong[0]]!r} in {place})"
-        return found
-
-    def with_texts(self, names: Iterable[str]) -> FilePartition:
-        """Return the file, of which some columns are text; see `Partition`."""
-        texts = dict.fromkeys({*names} - self.folders if self.is_text else (), "string")
-        return replace(self, schema=with_types(self.schema, texts))
-
-
-def _is_stray(text: str) -> bool:
-    """Tell whether a text stands for neither a number nor a missing one."""
-    return text not in GAPS and not reads_as_number(text)
 
 
 def _is_text(dataset: Any) -> bool:
@@ -749,7 +665,10 @@ def _of_function(function: Callable[[], Any]) -> Source:
         pyarrow_for("frames")
         with readable("the source"):
             schema = to_arrow(first).schema
-        return Source((StreamPartition(partial(_of_frames, function)),), schema)
+        # Copies, because the function may use its memory again.
+        return _of_stream(
+            schema, lambda names, _: (copied(to_arrow(one).select(names)) for one in function())
+        )
     if len(first) not in (2, 3, 4):
         raise ValueError(
             "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "

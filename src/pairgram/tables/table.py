@@ -11,6 +11,7 @@ from operator import add, attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
+import scipy.sparse
 
 from pairgram._support import limits, machine
 from pairgram._support.arrays import columns_of, entries_of, without_names
@@ -256,7 +257,7 @@ class Table:
         self._known["bytes"] = n_bytes
         if parts is None:
             return None
-        found = _of_parts(parts)
+        found = of_parts(parts)
         if "survey" not in self._known and self.layout.groups is None:  # which only a survey reads
             self._keep(Survey.of(found))
         return found
@@ -269,7 +270,7 @@ class Table:
         ValueError
             If there is no row.
         """
-        return _of_parts(list(self.for_scores(with_ids=True).each(_as_they_are)))
+        return of_parts(list(self.for_scores(with_ids=True).each(_as_they_are)))
 
     @property
     def bytes_in_memory(self) -> float:
@@ -555,7 +556,8 @@ def no_rows() -> ArgumentError:
     return ArgumentError(None, "{place} has no rows", place="the table")
 
 
-def _of_parts(parts: list[TableRows]) -> TableRows:
+def of_parts(parts: list[TableRows]) -> TableRows:
+    """Return the rows of parts of a table, which must have some."""
     if not parts:
         raise no_rows()
     return together(parts)
@@ -566,8 +568,9 @@ def _as_they_are(rows: TableRows) -> TableRows:
 
 
 def _finite(rows: TableRows) -> TableRows:
-    """Return rows of their own, which must be finite."""
-    require_finite(rows.X, "X")
+    """Return rows of their own; sparse ones must be finite."""
+    if scipy.sparse.issparse(rows.X):
+        require_finite(rows.X, "X")
     return rows.own()
 
 
