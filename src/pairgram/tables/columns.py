@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +27,12 @@ from pairgram._support.arrays import (
     require_numbers,
     with_plain_types,
 )
-from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, not_finite, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import thread_count
 from pairgram.data.clicks import wrong_click
 from pairgram.data.queries import as_ids, check_weights
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from pairgram._support.types import FrameLike
 
 # The place of a row has this many bits for its number in its partition.
@@ -172,12 +172,12 @@ GAPS = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", 
 GAPS |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 
 
-def value_type(kind: pyarrow.DataType) -> Any:
+def value_type(kind: Any) -> Any:
     """Return the type of the values of a column, which a dictionary may hold."""
     return getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
 
 
-def plain_values(table: pyarrow.Table) -> Any:
+def plain_values(table: Any) -> Any:
     """Return a table whose text and bytes are no views, which pyarrow knows too little of."""
     import pyarrow
 
@@ -193,7 +193,7 @@ def plain_values(table: pyarrow.Table) -> Any:
     return table
 
 
-def with_types(schema: pyarrow.Schema, kinds: Mapping[str, Any]) -> Any:
+def with_types(schema: Any, kinds: Mapping[str, Any]) -> Any:
     """Return a schema with other types of some columns."""
     import pyarrow
 
@@ -201,12 +201,12 @@ def with_types(schema: pyarrow.Schema, kinds: Mapping[str, Any]) -> Any:
     return pyarrow.schema(fields, schema.metadata)
 
 
-def is_number(kind: pyarrow.DataType) -> bool:
+def is_number(kind: Any) -> bool:
     """Tell whether a type is one of numbers, booleans, or columns without any value."""
     return value_type(kind) is kind and kind_of(kind) == "numbers"
 
 
-def kind_of_values(kind: pyarrow.DataType) -> str:
+def kind_of_values(kind: Any) -> str:
     """Return what messages call the values of a type. Values of different kinds are never equal.
 
     Numbers, booleans and columns without any value are of one kind.
@@ -218,7 +218,7 @@ def kind_of_values(kind: pyarrow.DataType) -> str:
     return "values of another kind" if found == "objects" else found
 
 
-def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
+def common_schema(schema: Any, own: Any) -> Any:
     """Return the schema of a table with the columns and the numbers of one more file.
 
     Integers and floats become float64, and so do booleans and other numbers. Decimals keep all
@@ -260,7 +260,7 @@ def require_width(column: str, wanted: int, width: int) -> None:
 
 # A float64 holds every whole number up to this one.
 LARGEST_WHOLE = 2.0**53
-NOT_HELD = "must hold numbers that a float64 can hold"
+TEXT = ("string", "large_string")
 NOT_WHOLE = (
     "must hold whole numbers without leading zeros and signs, as the first rows do, got {0!r}, "
     "which must not become the id of another query: for ids of text, begin all with a letter, or "
@@ -368,7 +368,7 @@ class Columns:
             self, label=None, qid=None, weight=None, groups=None, propensity=None, keep=keep
         )
 
-    def rows(self, batch: pyarrow.Table, place: Place, features: bool = True) -> TableRows:
+    def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
         """Return the rows of a pyarrow Table or RecordBatch that has these columns.
 
         Raises
@@ -378,60 +378,53 @@ class Columns:
             names the column, the file and the row.
         """
         for name in self.parsed.keys() & {*batch.schema.names}:
-            column = _parsed(_column(batch, name), self.parsed[name], name, place)
+            column = Column(batch, name, place).parsed(self.parsed[name])
             batch = batch.set_column(batch.schema.get_field_index(name), name, column)
-        y, weights, chances = (
-            None if name is None else _numbers(batch, name, place)
-            for name in (self.label, self.weight, self.propensity)
-        )
-        for name, values in ((self.label, y), (self.weight, weights)):
-            if values is not None and (row := not_finite(values)) is not None:
-                found = "a missing value" if np.isnan(values[row]) else values[row]
-                raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
-        if weights is not None and (weights < 0).any():
-            row = int(np.argmax(weights < 0))
-            raise placed_error(
-                f"{place.row(row)}: column {self.weight!r} must hold weights >= 0, got "
-                f"{weights[row]}"
-            )
-        if y is not None and chances is not None:
-            if (wrong := wrong_click(y, chances)) is not None:
-                row, of_clicks, text = wrong
+        of = partial(Column, batch, place=place)
+        y = None if self.label is None else of(self.label).finite()
+        weights = None
+        if self.weight is not None:
+            column = of(self.weight)
+            told = weights = column.finite()
+            column.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
+        if y is not None and self.propensity is not None:
+            chances = of(self.propensity).numbers()
+            if (click := wrong_click(y, chances)) is not None:
+                row, of_clicks, text = click
                 name = self.label if of_clicks else self.propensity
                 raise placed_error(f"{place.row(row)}: column {name!r} {text}")
             y = y / np.where(y > 0, chances, 1.0)
         sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
         if self.qid is not None:
-            sizes, ids = runs_of(_ids(batch, self.qid, place, "the query id"))
+            sizes, ids = runs_of(of(self.qid).ids(", the query id,"))
         if self.groups is not None and not features:
-            groups = _ids(batch, self.groups, place, "the group")
+            groups = of(self.groups).ids(", the group,")
         X = self._features(batch, place) if features and self.features else None
         kept = batch.select(list(self.keep)) if self.keep else None
         return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
 
-    def _features(self, batch: pyarrow.Table, place: Place) -> AnyArray:
+    def _features(self, batch: Any, place: Place) -> AnyArray:
         if self.refused is not None:
             raise copy.copy(self.refused)
+        parts = []
+        for name, width in self.lists.items():
+            column = Column(batch, name, place)
+            if self.texts is not None and name in self.texts:
+                parts.append(column.texts(self.texts[name]))
+                continue
+            values = column.numbers(self.dtype, self.texts is not None, width)
+            if self.texts is not None:
+                wrong = np.isinf(values)
+                told = f"must be finite, got {values[wrong].sum()}"
+                column.refuse(wrong.reshape(-1, width or 1).any(axis=1), lambda _, told=told: told)
+            parts.append(values)
         if self.texts is None and not any(self.widths):
-            columns = [_numbers(batch, name, place, self.dtype, False) for name in self.features]
             fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
-            X, missing = _core.interleave_columns(columns, fill, thread_count())
+            X, missing = _core.interleave_columns(parts, fill, thread_count())
             return self.filled(X, place) if fill is None and missing.any() else X
-        parts = [self._entries(batch, *column, place) for column in self.lists.items()]
+        parts = [part.reshape(batch.num_rows, -1) for part in parts]
         X = parts[0] if len(parts) == 1 else np.hstack(parts)
         return self.filled(X, place) if self.texts is None else np.asarray(X, object)
-
-    def _entries(self, batch: pyarrow.Table, name: str, width: int, place: Place) -> AnyArray:
-        """Return a column of numbers, lists or text, (n_rows, the features that it has)."""
-        if self.texts is None:
-            return _numbers(batch, name, place, self.dtype, False, width).reshape(-1, width or 1)
-        if name in self.texts:
-            return _texts(_column(batch, name), name, self.texts[name], place)[:, None]
-        values = _numbers(batch, name, place, self.dtype, True, width).reshape(-1, width or 1)
-        if (wrong := np.isinf(values)).any():
-            row, found = int(np.argmax(wrong.any(axis=1))), values[wrong][0]
-            raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
-        return values
 
     def filled(self, X: Any, place: Place) -> Any:
         """Return rows with what takes the place of missing numbers.
@@ -480,87 +473,14 @@ def changed(what: str) -> ArgumentError:
     return ArgumentError(None, text, place="the table")
 
 
-def _column(batch: pyarrow.RecordBatch, name: str) -> Any:
-    """Return a column of a pyarrow batch or table as one array without a dictionary."""
-    import pyarrow
-
-    column = batch.column(name)
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if isinstance(column, pyarrow.ChunkedArray):  # of no chunks
-        column = pyarrow.array([], column.type)
-    if pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column
-
-
-def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> ArgumentError:
-    """Return the error for a column of something else than numbers; of text, it names the first."""
-    kind = kind_of(column.type)
-    values = column.to_pylist() if kind == "text" else []
-    wrong = (
-        k for k, value in enumerate(values) if value is not None and not reads_as_number(value)
-    )
-    if (row := next(wrong, None)) is None:
-        wanted = f"column {name!r} must hold numbers, got text: cast it to numbers"
-        return placed_error(
-            f"{place.name}: {wanted if kind == 'text' else not_numbers({name: kind})}"
-        )
-    text = values[row]
-    advice = advice_on_limit(text) or ": turn such text into numbers, such as 0, 1, 2 for grades"
-    return placed_error(
-        f"{place.row(row)}: column {name!r} must hold numbers, got {text!r}{advice}"
-    )
-
-
-def _numbers(
-    batch: pyarrow.Table,
-    name: str,
-    place: Place,
-    dtype: Any = np.float64,
-    exact: bool = True,
-    width: int = 0,
-) -> AnyArray:
-    """Return a column as numbers of a type, those of lists one after the other; none is NaN.
-
-    Lists must have `width` numbers, unless it is 0. If numbers are to be `exact`, whole numbers
-    that a float64 rounds are an error.
-    """
-    import pyarrow.compute
-
-    column = _column(batch, name)
-    if width:
-        lengths = pyarrow.compute.list_value_length(column)
-        lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
-        if (lengths != width).any():
-            row = int(np.argmax(lengths != width))
-            found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
-            raise placed_error(
-                f"{place.row(row)}: column {name!r} must hold lists of {width} numbers, got {found}"
-            )
-        column = pyarrow.compute.list_flatten(column)
-    given, kind = column, pyarrow.from_numpy_dtype(dtype)
-    if column.type != kind:
-        if not is_number(column.type):
-            raise _no_numbers(column, name, place)
-        column = column.cast(kind, safe=False)
-    values = np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
-    whole = exact and str(given.type) in ("int64", "uint64")
-    if whole and (np.abs(values) >= LARGEST_WHOLE).any():
-        for row, number in enumerate(given.to_pylist()):
-            if number is not None and float(number) != number:
-                raise placed_error(f"{place.row(row)}: column {name!r} {NOT_HELD}, got {number}")
-    return values
-
-
-def whole_numbers(column: pyarrow.Array) -> Any:
+def whole_numbers(texts: Any) -> Any:
     """Return a column of text as int64, or None if a text is no such number.
 
     Numbers have no leading zeros and plus signs, so that each is that of one text.
     """
     import pyarrow.compute
 
-    texts = pyarrow.compute.utf8_trim_whitespace(column)
+    texts = pyarrow.compute.utf8_trim_whitespace(texts)
     with suppress(pyarrow.ArrowInvalid):
         numbers = texts.cast(pyarrow.int64())
         if numbers.cast(texts.type).equals(texts):
@@ -568,74 +488,157 @@ def whole_numbers(column: pyarrow.Array) -> Any:
     return None
 
 
-def _parsed(column: pyarrow.Array, kind: str, name: str, place: Place) -> Any:
-    """Return a column of a file of text as what it is to be; see `Columns.parsed`."""
-    import pyarrow.compute
-
-    if not str(column.type).endswith("string"):
-        return column
-    compute, numbers = pyarrow.compute, None
-    if kind != "number":
-        column = compute.if_else(compute.equal(column, ""), None, column)
-        numbers = column if kind == "text" else whole_numbers(column)
-    else:
-        column = compute.utf8_trim_whitespace(column)
-        column = compute.if_else(compute.is_in(column, pyarrow.array(GAPS)), None, column)
-        with suppress(pyarrow.ArrowInvalid):
-            numbers = column.cast(pyarrow.float64())
-            if (np.abs(np.asarray(numbers)) >= LARGEST_WHOLE).any():
-                for row, text in enumerate(column.to_pylist()):
-                    if text and re.fullmatch("[-+]?[0-9]+", text) and int(text) != float(text):
-                        where = place.row(row)
-                        raise placed_error(f"{where}: column {name!r} {NOT_HELD}, got {text}")
-    if numbers is not None:
-        return numbers
-    if kind == "number":
-        raise _no_numbers(column, name, place)
-    row, text = next(
-        (row, text)
-        for row, text in enumerate(column.to_pylist())
-        if text is not None and whole_numbers(pyarrow.array([text])) is None
-    )
-    raise placed_error(f"{place.row(row)}: column {name!r} {NOT_WHOLE.format(text, name)}")
+def _is_rounded(number: Any) -> bool:
+    """Tell whether a float64 does not hold a whole number, or that of a text."""
+    if isinstance(number, str):
+        number = int(number) if re.fullmatch("[-+]?[0-9]+", number) else None
+    return number is not None and float(number) != number
 
 
-def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place) -> AnyArray:
-    """Return a column of text as objects, None where there is none or one that stands for that."""
-    import pyarrow
-    import pyarrow.compute
+class Column:
+    """A column of a batch as one array without a dictionary, and where its rows come from.
 
-    types = pyarrow.types
-    if column.null_count == len(column):
-        return np.full(len(column), None)
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        row = int(np.argmin(np.asarray(column.is_null())))
-        raise placed_error(
-            f"{place.row(row)}: column {name!r} must hold text, as in the fit, got "
-            f"{column[row].as_py()!r}, which no text is equal to: make the column text"
+    Parameters
+    ----------
+    batch : pyarrow.Table
+    name : str
+    place : Place
+    """
+
+    def __init__(self, batch: Any, name: str, place: Place) -> None:
+        column = batch.column(name)
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        is_plain = value_type(column.type) is column.type
+        self.values = column if is_plain else column.dictionary_decode()
+        self._name, self._place = name, place
+
+    def refuse(self, wrong: Any, told: Callable[[int], str], which: str = "") -> None:
+        """Raise a ValueError that names the first row that is wrong, if any is."""
+        row = int(np.argmax(wrong)) if len(wrong) else 0
+        if len(wrong) and wrong[row]:
+            where = self._place.row(row)
+            raise placed_error(f"{where}: column {self._name!r}{which} {told(row)}")
+
+    def numbers(self, dtype: Any = np.float64, exact: bool = True, width: int = 0) -> AnyArray:
+        """Return numbers of a type, those of lists one after the other; none is NaN.
+
+        Lists must have `width` numbers, unless it is 0. If numbers are to be `exact`, whole numbers
+        that a float64 rounds are an error.
+        """
+        import pyarrow.compute
+
+        values = self.values
+        if width:
+            lengths = pyarrow.compute.list_value_length(values)
+            lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
+            self.refuse(
+                lengths != width,
+                lambda row: (
+                    f"must hold lists of {width} numbers, got "
+                    f"{'a missing value' if lengths[row] < 0 else f'{lengths[row]} numbers'}"
+                ),
+            )
+            values = pyarrow.compute.list_flatten(values)
+        whole, kind = str(values.type) in ("int64", "uint64"), pyarrow.from_numpy_dtype(dtype)
+        if values.type != kind:
+            if not is_number(values.type):
+                self._refuse_others(values)
+            values = values.cast(kind, safe=False)
+        found = np.require(values.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
+        if whole and exact:
+            self._refuse_rounded(found)
+        return found
+
+    def finite(self) -> Vector:
+        """Return numbers, which must be finite."""
+        values = self.numbers()
+        self.refuse(
+            ~np.isfinite(values),
+            lambda row: (
+                f"must be finite, got {'a missing value' if np.isnan(values[row]) else values[row]}"
+            ),
         )
-    if gaps:
-        is_gap = pyarrow.compute.is_in(column, pyarrow.array(sorted(gaps), column.type))
-        column = pyarrow.compute.if_else(is_gap, None, column)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+        return values
 
+    def _refuse_rounded(self, numbers: Vector) -> None:
+        if (np.abs(numbers) >= LARGEST_WHOLE).any():
+            given = self.values.to_pylist()
+            text = "must hold numbers that a float64 can hold, got"
+            self.refuse([*map(_is_rounded, given)], lambda row: f"{text} {given[row]}")
 
-def _ids(batch: pyarrow.RecordBatch, name: str, place: Place, what: str) -> AnyArray:
-    """Return the ids of rows in a column: integers, or objects."""
-    import pyarrow
+    def _refuse_others(self, values: Any) -> None:
+        """Raise the error for a column of something else; of text, it names the first."""
+        kind, given = kind_of(values.type), values.to_pylist()
+        if kind == "text":
+            wrong = [one is not None and not reads_as_number(one) for one in given]
+            otherwise = ": turn such text into numbers, such as 0, 1, 2 for grades"
+            self.refuse(
+                wrong,
+                lambda row: (
+                    f"must hold numbers, got {given[row]!r}"
+                    f"{advice_on_limit(given[row]) or otherwise}"
+                ),
+            )
+        text = f"column {self._name!r} must hold numbers, got text: cast it to numbers"
+        text = text if kind == "text" else not_numbers({self._name: kind})
+        raise placed_error(f"{self._place.name}: {text}")
 
-    column = _column(batch, name)
-    missing = column.is_null(nan_is_null=pyarrow.types.is_floating(column.type))
-    if missing.true_count:
-        row = int(np.argmax(np.asarray(missing)))
-        raise placed_error(f"{place.row(row)}: column {name!r}, {what}, has a missing value")
-    types = pyarrow.types
-    if types.is_string(column.type) or types.is_large_string(column.type):
+    def parsed(self, kind: str) -> Any:
+        """Return the texts of a file of text as what they are to be; see `Columns.parsed`."""
+        import pyarrow.compute
+
+        compute, texts = pyarrow.compute, self.values
+        if str(texts.type) not in TEXT:
+            return texts
+        if kind != "number":
+            texts = compute.if_else(compute.equal(texts, ""), None, texts)
+            numbers = texts if kind == "text" else whole_numbers(texts)
+            if numbers is None:
+                given = texts.to_pylist()
+                parts = (texts.slice(row, 1) for row in range(len(texts)))
+                wrong = [whole_numbers(one) is None for one in parts]
+                self.refuse(wrong, lambda row: NOT_WHOLE.format(given[row], self._name))
+            return numbers
+        texts = compute.utf8_trim_whitespace(texts)
+        self.values = compute.if_else(compute.is_in(texts, pyarrow.array(GAPS)), None, texts)
+        try:
+            numbers = self.values.cast(pyarrow.float64())
+        except pyarrow.ArrowInvalid:
+            self._refuse_others(self.values)
+        self._refuse_rounded(np.asarray(numbers))
+        return numbers
+
+    def texts(self, gaps: frozenset[str]) -> AnyArray:
+        """Return text as objects, None where there is none or one that stands for that."""
+        import pyarrow.compute
+
+        values, known = self.values, np.asarray(self.values.is_valid())
+        if not known.any():
+            return np.full(len(values), None)
+        if str(values.type) not in TEXT:
+            self.refuse(
+                known,
+                lambda row: (
+                    f"must hold text, as in the fit, got {values[row].as_py()!r}, which no "
+                    "text is equal to: make the column text"
+                ),
+            )
+        if gaps:
+            is_gap = pyarrow.compute.is_in(values, pyarrow.array(sorted(gaps), values.type))
+            values = pyarrow.compute.if_else(is_gap, None, values)
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+
+    def ids(self, which: str) -> AnyArray:
+        """Return ids: integers, or objects."""
+        values = self.values
+        missing = values.is_null(nan_is_null=str(values.type) in ("float", "double"))
+        self.refuse(np.asarray(missing), lambda row: "has a missing value", which)
+        if str(values.type) not in TEXT:
+            return np.asarray(values.to_numpy(zero_copy_only=False))
         # Ids of neighbouring rows are mostly equal: each is made a Python string once.
-        encoded = column.dictionary_encode()
+        encoded = values.dictionary_encode()
         texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
         return texts[encoded.indices.to_numpy(zero_copy_only=False)]
-    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def rows_of_arrays(
@@ -674,10 +677,11 @@ def rows_of_arrays(
             f"{place.name}, rows from {place.first} on, {counted(place.name)}: {error}"
         ) from error
     if not features:
-        return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
-    sparse, dtype = columns.sparse, columns.dtype
-    X = X.astype(dtype, copy=False) if sparse else np.require(X, dtype, ["C", "A"])
-    X = columns.filled(X, place)
+        X = None
+    elif columns.sparse:
+        X = columns.filled(X.astype(columns.dtype, copy=False), place)
+    else:
+        X = columns.filled(np.require(X, columns.dtype, ["C", "A"]), place)
     return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
 
 
@@ -693,22 +697,21 @@ def rows_of_batches(
     """Yield the rows of pyarrow batches or tables; small ones are put together."""
     import pyarrow
 
-    first, n_waiting, known = 0, 0, None
-    waiting: list[Any] = []
-
-    def rows() -> TableRows:
-        table, place = waiting[0], Place(name, number, first)
-        if len(waiting) > 1:
-            try:
-                table = pyarrow.concat_tables(waiting, promote_options="permissive")
-            except pyarrow.ArrowException as error:
-                raise placed_error(
-                    f"{place.row(0)}, and on: the types of a column differ: {error}"
-                ) from error
-        return columns.rows(table, place, features)
-
-    for batch in batches:
-        if batch.num_rows == 0:
+    first, known, waiting = 0, None, []
+    for batch in chain(batches, [None]):
+        n_waiting = sum(map(len, waiting))
+        if waiting and (batch is None or n_waiting >= limits.now.fewest_batch_rows):
+            place, table = Place(name, number, first), waiting[0]
+            if len(waiting) > 1:
+                try:
+                    table = pyarrow.concat_tables(waiting, promote_options="permissive")
+                except pyarrow.ArrowException as error:
+                    raise placed_error(
+                        f"{place.row(0)}, and on: the types of a column differ: {error}"
+                    ) from error
+            yield columns.rows(table, place, features)
+            first, n_waiting, waiting = first + n_waiting, 0, []
+        if batch is None or not len(batch):
             continue
         if columns.qid is not None:  # ids of one type only can be compared
             kind = kind_of_values(batch.schema.field(columns.qid).type)
@@ -720,15 +723,9 @@ def rows_of_batches(
                 )
         is_batch = isinstance(batch, pyarrow.RecordBatch)
         waiting.append(plain_values(pyarrow.Table.from_batches([batch]) if is_batch else batch))
-        n_waiting += batch.num_rows
-        if n_waiting >= limits.now.fewest_batch_rows:
-            yield rows()
-            first, waiting, n_waiting = first + n_waiting, [], 0
-    if waiting:
-        yield rows()
 
 
-def copied(table: pyarrow.Table) -> Any:
+def copied(table: Any) -> Any:
     """Return a pyarrow table with the same rows in memory of its own.
 
     Arrow's data may lie in arrays that somebody else writes to, and does not tell whether it does.

@@ -62,7 +62,6 @@ class DaskEngine:
     client: Any = None
     frame: Any = None
     names: Sequence[str] = ()
-    keeps_order = True
 
     def run(
         self,

@@ -247,8 +247,6 @@ READ_AHEAD = 2
 class LocalEngine:
     """Works on one partition after the other, and reads the next rows meanwhile."""
 
-    keeps_order = True
-
     def run(
         self,
         partitions: Sequence[Partition],

@@ -37,8 +37,6 @@ class SparkEngine:
     frame : pyspark.sql.DataFrame
     """
 
-    keeps_order = False
-
     def __init__(self, frame: SparkFrame) -> None:
         self._frame = frame
 
