@@ -132,4 +132,4 @@ def test_a_query_beyond_the_limit_is_refused_by_name(set_limits):
 def test_open_queries_keep_no_batch_alive():
     rows = table_rows(np.arange(100), np.repeat([1, 2, 3], [2, 96, 2]))
     part = Part.of_rows(rows, Record())
-    assert part.head.X.base is None and part.tail.X.base is None
+    assert [rows.X.base for rows in part.open] == [None, None]

@@ -54,8 +54,9 @@ def data_of_block(
     queries = Queries.of_sizes(rows.sizes, rows.ids)
     data = replace(pattern, X=X, y=rows.y, queries=queries, row_weights=weights, offset=None)
     data = prepared_as(data, pattern)
-    known = prior is None or rows.X is None
-    return data if known else data.plus_offset(prior(X, data))
+    if prior is None or rows.X is None:
+        return data
+    return data.plus_offset(prior(X, data))
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,10 +97,8 @@ class TableRows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
         return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
 
-    def runs(self, begin: int, end: int) -> TableRows | None:
-        """Return the runs from `begin` to `end`, without a copy; None if there are none."""
-        if begin >= end:
-            return None
+    def runs(self, begin: int, end: int) -> TableRows:
+        """Return the runs from `begin` to `end`, without a copy."""
         start = int(self.sizes[:begin].sum())
         rows = slice(start, start + int(self.sizes[begin:end].sum()))
         return replace(
@@ -226,24 +224,22 @@ def common_schema(schema: Any, own: Any) -> Any:
     """
     import pyarrow
 
-    kinds = {one.name: one.type for one in own}
-    for name in kinds.keys() & {*schema.names}:
-        first, second = (value_type(kind) for kind in (schema.field(name).type, kinds[name]))
-        if pyarrow.types.is_null(first):
-            continue
-        if first == second or not (is_number(first) and is_number(second)):
-            kinds[name] = schema.field(name).type
-            continue
-        pair = [first, second]
-        if any(map(pyarrow.types.is_decimal, pair)):  # the digits of 64 bits
-            whole = pyarrow.decimal128(20, 0)
-            pair = [whole if pyarrow.types.is_integer(kind) else kind for kind in pair]
-        kinds[name] = pyarrow.float64()
-        with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
-            both = [pyarrow.schema([(name, kind)]) for kind in pair]
-            kinds[name] = pyarrow.unify_schemas(both, promote_options="permissive").field(0).type
-    known = {one.name: one.type for one in schema} | kinds
-    return pyarrow.schema(known.items(), schema.metadata)
+    kinds = {one.name: one.type for one in schema}
+    for one in own:
+        known = kinds.setdefault(one.name, one.type)
+        pair = [value_type(known), value_type(one.type)]
+        if pyarrow.types.is_null(pair[0]):
+            kinds[one.name] = one.type
+        elif pair[0] != pair[1] and all(map(is_number, pair)):
+            if any(map(pyarrow.types.is_decimal, pair)):  # the digits of 64 bits
+                whole = pyarrow.decimal128(20, 0)
+                pair = [whole if pyarrow.types.is_integer(kind) else kind for kind in pair]
+            kinds[one.name] = pyarrow.float64()
+            with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
+                both = [pyarrow.schema([("", kind)]) for kind in pair]
+                common = pyarrow.unify_schemas(both, promote_options="permissive")
+                kinds[one.name] = common.field(0).type
+    return pyarrow.schema(kinds.items(), schema.metadata)
 
 
 def require_width(column: str, wanted: int, width: int) -> None:
@@ -391,8 +387,8 @@ class Columns:
             chances = of(self.propensity).numbers()
             if (click := wrong_click(y, chances)) is not None:
                 row, of_clicks, text = click
-                name = self.label if of_clicks else self.propensity
-                raise placed_error(f"{place.row(row)}: column {name!r} {text}")
+                wrong = self.label if of_clicks else self.propensity
+                raise placed_error(f"{place.row(row)}: column {wrong!r} {text}")
             y = y / np.where(y > 0, chances, 1.0)
         sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
         if self.qid is not None:
@@ -413,10 +409,10 @@ class Columns:
                 parts.append(column.texts(self.texts[name]))
                 continue
             values = column.numbers(self.dtype, self.texts is not None, width)
-            if self.texts is not None:
-                wrong = np.isinf(values)
-                told = f"must be finite, got {values[wrong].sum()}"
-                column.refuse(wrong.reshape(-1, width or 1).any(axis=1), lambda _, told=told: told)
+            wrong = np.isinf(values) if self.texts is not None else np.zeros(1, bool)
+            if wrong.any():
+                found = f"must be finite, got {values[wrong][0]}"
+                column.refuse(wrong.reshape(-1, width or 1).any(axis=1), found.format)
             parts.append(values)
         if self.texts is None and not any(self.widths):
             fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
@@ -512,7 +508,7 @@ class Column:
         self.values = column if is_plain else column.dictionary_decode()
         self._name, self._place = name, place
 
-    def refuse(self, wrong: Any, told: Callable[[int], str], which: str = "") -> None:
+    def refuse(self, wrong: Any, told: Callable[[int], object], which: str = "") -> None:
         """Raise a ValueError that names the first row that is wrong, if any is."""
         row = int(np.argmax(wrong)) if len(wrong) else 0
         if len(wrong) and wrong[row]:
@@ -697,9 +693,10 @@ def rows_of_batches(
     """Yield the rows of pyarrow batches or tables; small ones are put together."""
     import pyarrow
 
-    first, known, waiting = 0, None, []
+    first, known = 0, None
+    waiting: list[Any] = []
     for batch in chain(batches, [None]):
-        n_waiting = sum(map(len, waiting))
+        n_waiting = sum(one.num_rows for one in waiting)
         if waiting and (batch is None or n_waiting >= limits.now.fewest_batch_rows):
             place, table = Place(name, number, first), waiting[0]
             if len(waiting) > 1:

@@ -7,17 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import cloudpickle
 from dask.delayed import delayed
 
 from pairgram._support.machine import threads
-from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
-from pairgram.tables.passes import Part, Partition, Progress, fold, in_tree, mapped
-
-S = TypeVar("S")
+from pairgram.tables.passes import AnyTask, Part, Partition, Progress, fold, in_tree, mapped
 
 # This many partitions are scored at a time for every thread of the cluster.
 AHEAD = 2
@@ -67,15 +64,15 @@ class DaskEngine:
         self,
         partitions: Sequence[Partition],
         columns: Columns,
-        task: Task[S],
+        task: AnyTask,
         progress: Progress | None,
-    ) -> Part[S]:
+    ) -> Part:
         """Return the part of all rows; see `LocalEngine`."""
         work = partial(fold, task=task)
         leaves = self._tasks(partitions, columns, task.reads_features, work)
         join = delayed(_packed(partial(Part.join, task=task)))
         root = in_tree(iter(leaves), len(leaves), partial(_task, join))
-        part: Part[S] = cloudpickle.loads(next(self._results([root])))
+        part: Part = cloudpickle.loads(next(self._results([root])))
         if progress is not None:
             progress(sum(part.n_rows))
         return part

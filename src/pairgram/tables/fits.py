@@ -29,8 +29,7 @@ from pairgram.rankers.preparation import (
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import RidgeSpec
 from pairgram.tables.blocks import Blocks, one_row
-from pairgram.tables.folds import Folds
-from pairgram.tables.judge import TableJudge, table_metric
+from pairgram.tables.judge import Folds, TableJudge, table_metric
 from pairgram.tables.least_squares import fit_ridges, refuse_folds
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table
@@ -172,20 +171,6 @@ class GivenTable(GivenRows):
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
         return Blocks.of(table, own, self._scores)
 
-    def held(self, search: Search, validation: Validation) -> Table:
-        """Return the table of the rows that a search holds out.
-
-        Raises
-        ------
-        ValueError
-            If the search cannot hold rows of a table out, or if `validation` does not suit it.
-        """
-        if validation is None:
-            return self.table
-        if search.cv is not None:
-            raise ValueError(f"give cv or validation, not both: got cv={search.cv!r} and a table")
-        return same_columns(self.table, validation)
-
     def judge(
         self,
         data: Dataset[RankingData],
@@ -207,7 +192,13 @@ class GivenTable(GivenRows):
         If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
         otherwise.
         """
-        held, folds = self.held(search, validation), None
+        held, folds = self.table, None
+        if validation is not None:
+            if search.cv is not None:
+                raise ValueError(
+                    f"give cv or validation, not both: got cv={search.cv!r} and a table"
+                )
+            held = same_columns(self.table, validation)
         leaves_out = exact and validation is None and search.cv is None
         if validation is None:
             survey, cv, groups = held.survey(), search.cv, held.survey().group_of
@@ -233,7 +224,7 @@ class GivenTable(GivenRows):
         return fit_ridges(spec, ways, judge, self.prior, self._scores)
 
 
-def same_columns(table: Table, other: object) -> Table:
+def same_columns(table: Table, other: Any) -> Any:
     """Return a validation table, after checking that it has the columns of the table of `fit`.
 
     Raises

@@ -41,8 +41,7 @@ from pairgram.solvers.ridge_path import DEFAULT_POWERS, RidgePath
 from pairgram.solvers.statistics import NO_GRAM, clear_noise, mean_of, require_gram, sums_of
 from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
-from pairgram.tables.folds import Folds, parts_of
-from pairgram.tables.judge import TableJudge, linear_scores
+from pairgram.tables.judge import Folds, TableJudge, linear_scores, parts_of
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
@@ -322,7 +321,7 @@ def warn_of_equal_table(table: Table, totals: Found) -> None:
         return
     if any(key[1].joins_all_rows for key in totals):
         levels = table.survey().levels  # None stands for many labels
-        differ = levels is None or np.count_nonzero(levels[1]) > 1
+        differ = levels is None or bool(np.count_nonzero(levels[1]) > 1)
     else:
         differ = any(one.spread > 0 for one in totals.values())
     if not differ:
@@ -456,7 +455,8 @@ def fit_ridges(
             "for the sparse rows, which in memory need no such matrix, or RankSVM, which reads "
             "them again and again"
         )
-    all_coordinates, readers, folds = [], [], None if judge is None else judge.folds
+    readers: list[Reader] = []
+    all_coordinates, folds = [], None if judge is None else judge.folds
     for way in ways:
         require_gram(way.pattern.n_features, TABLE_GRAM, advice)
         if any(spec.scales) or spec.constraint is not None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
@@ -16,75 +16,62 @@ from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, counted, shown_id, together
 
 K = TypeVar("K")
-S = TypeVar("S")
 T = TypeVar("T")
+# What is computed of a table, whatever it is.
+AnyTask = Task[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Generic[S]):
+class Part:
     """The result for consecutive rows of a table. Their first and last query may be cut.
 
     Attributes
     ----------
-    head, tail : TableRows or None
-        The rows of the first query and of the last one, which may go on before and after these
-        rows. If all rows are of one query, there is no tail.
-    body : result of the queries between them, or None
+    open : tuple of TableRows
+        The rows of the first query, and of the last one if it is another, which may go on before
+        and after these rows.
+    body : result of the other queries, or None
     n_rows : tuple of int
         The number of rows of every partition.
     """
 
-    head: TableRows | None = None
-    body: S | None = None
-    tail: TableRows | None = None
+    open: tuple[TableRows, ...] = ()
+    body: Any = None
     n_rows: tuple[int, ...] = ()
 
     @classmethod
-    def of_rows(cls, rows: TableRows, task: Task[S], is_table: bool = False) -> Part[S]:
+    def of_rows(cls, rows: TableRows, task: AnyTask, is_table: bool = False) -> Part:
         """Return the part of rows that are in memory, which may be the whole table."""
         if is_table or not task.needs_queries:
             return cls(body=task.block(rows))
-        n_runs = len(rows.sizes)
-        head, inner, tail = (
-            rows.runs(*ends) for ends in ((0, 1), (1, n_runs - 1), (max(1, n_runs - 1), n_runs))
-        )
-        return cls(_open(head), None if inner is None else task.block(inner), _open(tail))
+        last = len(rows.sizes) - 1
+        ends = tuple(_open(rows.runs(run, run + 1)) for run in sorted({0, last}))
+        return cls(ends, task.block(rows.runs(1, last)) if last > 1 else None)
 
-    @property
-    def open(self) -> list[TableRows]:
-        """The rows of queries that may be cut."""
-        return [rows for rows in (self.head, self.tail) if rows is not None]
-
-    def join(self, other: Part[S], task: Task[S]) -> Part[S]:
+    def join(self, other: Part, task: AnyTask) -> Part:
         """Return the part of these rows and of those that follow them."""
-        own, following = self.open, other.open
-        if own and following and _same_query(own[-1], following[0]):
-            joined = _open(together([own.pop(), following.pop(0)]))
-            assert joined is not None
-            own.append(joined)
-        rows = own + following
+        rows, at = [*self.open, *other.open], len(self.open)
+        if 0 < at < len(rows) and _same_query(rows[at - 1], rows[at]):
+            rows[at - 1 : at + 1] = [_open(together(rows[at - 1 : at + 1]))]
         inner = (_of_query(task, one) for one in rows[1:-1])
         body = join_all(task, [self.body, *inner, other.body])
-        head, tail = (rows[0] if rows else None), (rows[-1] if len(rows) > 1 else None)
-        return Part(head, body, tail, self.n_rows + other.n_rows)
+        return Part((*rows[:1], *rows[1:][-1:]), body, self.n_rows + other.n_rows)
 
-    def close(self, task: Task[S]) -> S | None:
+    def close(self, task: AnyTask) -> Any:
         """Return the result of all rows, whose first and last query are whole; None for none."""
-        first, last = (
-            None if rows is None else _of_query(task, rows) for rows in (self.head, self.tail)
-        )
-        return join_all(task, [first, self.body, last])
+        queries = [_of_query(task, rows) for rows in self.open]
+        return join_all(task, [*queries[:1], self.body, *queries[1:]])
 
 
-def join_all(task: Task[S], results: Sequence[S | None]) -> S | None:
+def join_all(task: AnyTask, results: Sequence[Any]) -> Any:
     """Return the result of all rows, given those of some after others; None stands for no rows."""
-    found: S | None = None
+    found: Any = None
     for one in results:
         found = one if found is None else found if one is None else task.join(found, one)
     return found
 
 
-def _of_query(task: Task[S], rows: TableRows) -> S:
+def _of_query(task: AnyTask, rows: TableRows) -> Any:
     """Return the result for the rows of one query, which errors name."""
     try:
         return task.block(rows)
@@ -105,10 +92,8 @@ def _located(error: ValueError, where: str, placed: bool = False) -> ArgumentErr
     return error
 
 
-def _open(rows: TableRows | None) -> TableRows | None:
+def _open(rows: TableRows) -> TableRows:
     """Return rows of one query that wait for more of them, as a copy of their own."""
-    if rows is None:
-        return None
     if rows.n_bytes > limits.now.query_bytes:
         name = "the table" if rows.ids is None else f"query {verbatim(shown_id(rows.ids))}"
         raise ArgumentError(
@@ -126,14 +111,14 @@ def _same_query(first: TableRows, second: TableRows) -> bool:
 
 
 def fold(
-    batches: Iterable[TableRows], task: Task[S], name: str = "", is_table: bool = False
-) -> Part[S]:
+    batches: Iterable[TableRows], task: AnyTask, name: str = "", is_table: bool = False
+) -> Part:
     """Return the part of a partition, whose rows are read one batch after the other.
 
     Errors name the place of the rows: `name`, and their numbers in it. No query of a partition that
     `is_table`, the whole table, goes on outside: a single batch is then not cut.
     """
-    part: Part[S] = Part()
+    part: Part = Part()
     batches, n_rows = iter(batches), 0
     first = deque(islice(batches, 2 if is_table else 0))
     is_table = len(first) == 1
@@ -170,17 +155,17 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
         raise _located(error, where, placed=True)  # noqa: B904  it has its cause
 
 
-def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
+def join_by_id(parts: list[Part], task: AnyTask) -> Part:
     """Return the part of all rows, whose partitions have no order: open queries meet by their ids.
 
     The rows of an open query are put together in the order of the partitions' numbers.
     """
-    waiting: dict[Any, list[Part[S]]] = {}
+    waiting: dict[Any, list[Part]] = {}
     for part in parts:
         for rows in part.open:
             name = None if rows.ids is None else rows.ids[0]
-            waiting.setdefault(name, []).append(Part(head=rows))
-    pieces = [replace(part, head=None, tail=None) for part in parts]
+            waiting.setdefault(name, []).append(Part((rows,)))
+    pieces = [replace(part, open=()) for part in parts]
     pieces += [part for same in waiting.values() for part in same]
     return in_tree(iter([*pieces, Part()]), len(pieces) + 1, lambda a, b: a.join(b, task))
 
@@ -251,9 +236,9 @@ class LocalEngine:
         self,
         partitions: Sequence[Partition],
         columns: Columns,
-        task: Task[S],
+        task: AnyTask,
         progress: Progress | None,
-    ) -> Part[S]:
+    ) -> Part:
         """Return the part of all rows.
 
         The parts of the partitions are joined by `in_tree`, in the order of the partitions.
@@ -278,11 +263,9 @@ class LocalEngine:
                 yield from mapped(function, _of_next(ready), partition.name)
 
 
-def _ahead(
-    partitions: Sequence[Partition], columns: Columns, features: bool
-) -> Generator[TableRows | None]:
+def _ahead(partitions: Sequence[Partition], columns: Columns, features: bool) -> Generator[Any]:
     """Yield the batches of all partitions, and None after each partition; a thread reads ahead."""
-    batches: Iterator[TableRows | None] = (
+    batches: Iterator[Any] = (
         batch
         for number, partition in enumerate(partitions)
         for batch in chain(partition.batches(number, columns, features), [None])
@@ -297,9 +280,7 @@ def _ahead(
         pool.shutdown(cancel_futures=True)
 
 
-def _of_next(
-    ready: Iterator[TableRows | None], progress: Progress | None = None
-) -> Iterator[TableRows]:
+def _of_next(ready: Iterator[Any], progress: Progress | None = None) -> Iterator[TableRows]:
     """Yield the batches of the next partition.
 
     `progress` is told of a batch when the next one is asked for.

@@ -498,7 +498,7 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
         if unites or getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
         told = getattr(getattr(dataset, "partitioning", None), "schema", None)
-        given = {"is_text": is_text, "files": tuple(getattr(dataset, "files", ()))}
+        given: Any = {"is_text": is_text, "files": tuple(getattr(dataset, "files", ()))}
         given["folders"] = () if told is None else tuple(told.names)
         found = _of_stream(dataset.schema, partial(_of_filtered, dataset), "the dataset", **given)
         return replace(found, files=files)

@@ -6,17 +6,15 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pairgram._support.machine import threads
-from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
-from pairgram.tables.passes import Part, Progress, fold, join_by_id, mapped
+from pairgram.tables.passes import AnyTask, Part, Progress, fold, join_by_id, mapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
 
-S = TypeVar("S")
 
 # What a worker returns: the number of a partition, and an object as bytes.
 SCHEMA = "number int, result binary"
@@ -41,8 +39,8 @@ class SparkEngine:
         self._frame = frame
 
     def run(
-        self, partitions: object, columns: Columns, task: Task[S], progress: Progress | None
-    ) -> Part[S]:
+        self, partitions: object, columns: Columns, task: AnyTask, progress: Progress | None
+    ) -> Part:
         """Return the part of all rows; see `LocalEngine`."""
         frame = self._worked(columns, task.reads_features, partial(_part_of, task))
         with _fixed_partitions(self._frame), _naming_the_limit():
@@ -85,7 +83,7 @@ class SparkEngine:
         return _numbered(self._frame, names, whole).mapInArrow(of_partition, SCHEMA)
 
 
-def _part_of(task: Task[S], batches: Iterator[TableRows], name: str) -> Iterator[Part[S]]:
+def _part_of(task: AnyTask, batches: Iterator[TableRows], name: str) -> Iterator[Part]:
     yield fold(batches, task, name)
 
 

@@ -120,12 +120,14 @@ class Moments(NamedTuple):
             require_finite(X, "X")
             counted = X if weights is None else X[weights > 0]
             none, weight = np.zeros(X.shape[1]), float(counted.shape[0])
-            ends = min_max_axis(counted, axis=0) if weight else (none, none)
-            return cls(*ends, none, none, none, weight)
-        found = _core.column_moments(X, weights, thread_count())
+            lowest, highest = min_max_axis(counted, axis=0) if weight else (none, none)
+            return cls(lowest, highest, none, none, none, weight)
+        found: Any = _core.column_moments(X, weights, thread_count())
         if not np.isfinite(found[-1]).all():
             require_finite(X, "X")
-        return cls(*found, float(rows.n_rows if weights is None else weights.sum()))
+        lowest, highest, pivot, mean, squares = found
+        weight = float(rows.n_rows if weights is None else weights.sum())
+        return cls(lowest, highest, pivot, mean, squares, weight)
 
     def join(self, other: Moments) -> Moments:
         """Return the moments of the rows of both, by Chan's formula."""
@@ -243,7 +245,7 @@ class Survey:
             float(fractions.min()) if len(fractions) else None,
             _levels(y, weights),
             dict.fromkeys(_kinds_of_ids(rows.ids), rows.partition),
-            ((rows.begins, *(one(rows) for one in (hash_of_runs, _groups_of_runs))),),
+            ((rows.begins, hash_of_runs(rows), _groups_of_runs(rows)),),
         )
 
     def join(self, other: Survey) -> Survey:
@@ -262,21 +264,19 @@ class Survey:
         )
 
     @cached_property
-    def queries(self) -> tuple[Rows, Any, Any]:
+    def queries(self) -> tuple[Any, Any, Any]:
         """What `parts` are for all queries, in the order of the rows, which those in memory have.
 
         Groups are numbered.
         """
-        begins, hashes, groups = (
+        found: list[Any] = [
             None if one[0] is None else np.concatenate(one) for one in zip(*self.parts, strict=True)
-        )
-        order = np.argsort(begins)
-        each = Queries.of_sizes(np.ones(len(order), np.int64))
-        return (
-            begins[order],
-            None if hashes is None else hashes[order],
-            None if groups is None else each.groups(groups[order])[0],
-        )
+        ]
+        order = np.argsort(found[0])
+        begins, hashes, groups = (None if one is None else one[order] for one in found)
+        if groups is not None:
+            groups = Queries.of_sizes(np.ones(len(order), np.int64)).groups(groups)[0]
+        return begins, hashes, groups
 
     @property
     def begins(self) -> Rows:

@@ -465,7 +465,7 @@ class Table:
         layout = replace(table.layout, texts=gaps, refused=None)
         return replace(table, layout=layout)._as_texts(texts, dict.fromkeys(numbers, "number"))
 
-    def _as_texts(self, texts: Iterable[str], parsed: Mapping[str, str]) -> Self:
+    def _as_texts(self, texts: Iterable[str], parsed: dict[str, str]) -> Self:
         """Return the table with columns of files of text as they stand there, or parsed."""
         parts = tuple(part.with_texts([*texts, *parsed]) for part in self.partitions)
         others = {name: how for name, how in self.layout.parsed.items() if name not in texts}
