@@ -295,12 +295,13 @@ class Survey:
 
     @property
     def scattered(self) -> int | None:
-        """The hash of a query whose rows do not stand together."""
+        """The hash of the first query whose rows do not stand together."""
         hashes = self.queries[1]
         if hashes is None:
             return None
-        distinct, counts = np.unique(hashes, return_counts=True)
-        return next(iter(distinct[counts > 1].tolist()), None)
+        _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+        again = first[counts > 1]
+        return int(hashes[again.min()]) if len(again) else None
 
     @property
     def labels(self) -> Vector:
