@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ from dask.delayed import delayed
 
 from pairgram._support.machine import threads
 from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
-from pairgram.tables.passes import AnyTask, Part, Partition, Progress, fold, in_tree, mapped
+from pairgram.tables.passes import AnyTask, Part, Partition, Progress, Work, fold, in_tree, mapped
 
 # This many partitions are scored at a time for every thread of the cluster.
 AHEAD = 2
@@ -81,8 +81,8 @@ class DaskEngine:
         self,
         partitions: Sequence[Partition],
         columns: Columns,
-        function: Callable[[TableRows], Any],
-    ) -> Iterator[tuple[Any, int]]:
+        function: Work,
+    ) -> Iterator[Any]:
         """Yield what a function makes of every batch; see `LocalEngine`."""
         work = partial(_listed, function)
         for found in self._results(self._tasks(partitions, columns, True, work)):
@@ -143,5 +143,5 @@ def _worked(columns: Columns, features: bool, work: Any, source: Partition, numb
     return work(source.batches(number, columns, features), name=source.name)
 
 
-def _listed(function: Callable[[TableRows], Any], batches: Any, name: str) -> list[Any]:
+def _listed(function: Work, batches: Any, name: str) -> list[Any]:
     return list(mapped(function, batches, name))

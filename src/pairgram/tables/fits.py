@@ -35,7 +35,6 @@ from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
     from pairgram.rankers.validation import Validation
 
 
@@ -54,7 +53,7 @@ class GivenTable(GivenRows):
     prior: Prior | None = None
     _scores: Any = None  # of the prior
 
-    def __init__(self, model: BaseEstimator, table: Table, preparation: Preparation) -> None:
+    def __init__(self, model: Any, table: Table, preparation: Preparation) -> None:
         """Check that the model can be fitted to the table.
 
         Raises

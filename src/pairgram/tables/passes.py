@@ -17,8 +17,9 @@ from pairgram.tables.columns import Columns, TableRows, counted, shown_id, toget
 
 K = TypeVar("K")
 T = TypeVar("T")
-# What is computed of a table, whatever it is.
+# What is computed of a table, whatever it is; and what is made of some of its rows.
 AnyTask = Task[Any]
+Work = Callable[[TableRows], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +130,7 @@ def fold(
     return replace(part, n_rows=(n_rows,))
 
 
-def mapped(
-    function: Callable[[TableRows], Any], batches: Iterable[TableRows], name: str
-) -> Iterator[tuple[Any, int]]:
+def mapped(function: Work, batches: Iterable[TableRows], name: str) -> Iterator[Any]:
     """Yield (what a function makes of a batch, its number of rows) of all rows of a partition."""
     for batch in batches:
         with placing(name, batch):
@@ -255,8 +254,8 @@ class LocalEngine:
         self,
         partitions: Sequence[Partition],
         columns: Columns,
-        function: Callable[[TableRows], Any],
-    ) -> Iterator[tuple[Any, int]]:
+        function: Work,
+    ) -> Iterator[Any]:
         """Yield (what a function makes of a batch, its number of rows), in the rows' order."""
         with closing(_ahead(partitions, columns, True)) as ready:
             for partition in partitions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from pairgram._support.arrays import require_columns
 from pairgram._support.checks import ArgumentError
@@ -13,9 +13,6 @@ from pairgram.data.streams import as_stream
 from pairgram.tables.columns import refuse_repeated
 from pairgram.tables.table import no_rows
 
-if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
-
 # The name of the column of scores.
 SCORE = "score"
 # What separates columns of text.
@@ -23,7 +20,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
 def predict(
-    model: BaseEstimator,
+    model: Any,
     table: Any,
     *,
     output: str | os.PathLike[str] | None = None,

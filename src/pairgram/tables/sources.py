@@ -273,8 +273,8 @@ def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
     return map(to_arrow, frames)
 
 
-def _of_stream(schema: Any, *told: Any, **others: Any) -> Source:
-    return Source((ArrowPartition(*told, **others),), schema)
+def _of_stream(schema: Any, *told: Any) -> Source:
+    return Source((ArrowPartition(*told),), schema)
 
 
 def pyarrow_for(what: str) -> Any:
@@ -498,23 +498,24 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
         if unites or getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
         told = getattr(getattr(dataset, "partitioning", None), "schema", None)
-        given: Any = {"is_text": is_text, "files": tuple(getattr(dataset, "files", ()))}
-        given["folders"] = () if told is None else tuple(told.names)
-        found = _of_stream(dataset.schema, partial(_of_filtered, dataset), "the dataset", **given)
-        return replace(found, files=files)
+        others = is_text, tuple(told.names if told else ()), getattr(dataset, "files", ())
+        stream = partial(_of_filtered, dataset)
+        return replace(
+            _of_stream(dataset.schema, stream, "the dataset", None, *others), files=files
+        )
     schema, parts = dataset.schema, []
     texts: dict[tuple[str, Any], str] = {}
     for fragment in fragments:
         path, keys = fragment.path, get_partition_keys(fragment.partition_expression)
         _require_own_names(path, keys, texts)
         local = isinstance(getattr(fragment, "filesystem", None), LocalFileSystem)
-        given = {"is_text": is_text, "folders": {*keys}, "files": (path,) if local else ()}
+        others = is_text, tuple(keys), (path,) if local else ()
         with naming(shown(path)), readable(path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
             for piece, first in _pieces_of(fragment):
                 name = shown(path) + (f", from row group {first} on" if first else "")
-                parts.append(ArrowPartition(partial(_of_file, piece, name), name, **given))
+                parts.append(ArrowPartition(partial(_of_file, piece, name), name, None, *others))
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
     return Source(tuple(replace(part, schema=schema) for part in parts), schema, files=files)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pairgram._support.machine import threads
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
-from pairgram.tables.passes import AnyTask, Part, Progress, fold, join_by_id, mapped
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame as SparkFrame
-
+from pairgram.tables.passes import AnyTask, Part, Progress, Work, fold, join_by_id, mapped
 
 # What a worker returns: the number of a partition, and an object as bytes.
 SCHEMA = "number int, result binary"
@@ -35,7 +31,7 @@ class SparkEngine:
     frame : pyspark.sql.DataFrame
     """
 
-    def __init__(self, frame: SparkFrame) -> None:
+    def __init__(self, frame: Any) -> None:
         self._frame = frame
 
     def run(
@@ -56,9 +52,7 @@ class SparkEngine:
             progress(sum(part.n_rows))
         return part
 
-    def map(
-        self, partitions: object, columns: Columns, function: Callable[[TableRows], Any]
-    ) -> Iterator[tuple[Any, int]]:
+    def map(self, partitions: object, columns: Columns, function: Work) -> Iterator[Any]:
         """Yield what a function makes of every batch; see `LocalEngine`.
 
         Results have the order of the frame: Spark must not leave columns out before it shuffles,
@@ -91,7 +85,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _numbered(frame: SparkFrame, names: list[str], whole: bool = False) -> Any:
+def _numbered(frame: Any, names: list[str], whole: bool = False) -> Any:
     """Return the columns of some names, which are called by their numbers: 0, 1, ….
 
     Workers would misunderstand names with dots or backticks. With `whole`, one more column depends

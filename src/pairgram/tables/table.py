@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -38,7 +38,7 @@ from pairgram.tables.columns import (
     together,
 )
 from pairgram.tables.gaps import means_of, medians_of
-from pairgram.tables.passes import Partition, Progress
+from pairgram.tables.passes import AnyTask, Partition, Progress, Work
 from pairgram.tables.survey import (
     NO_FILES,
     Drawn,
@@ -48,12 +48,6 @@ from pairgram.tables.survey import (
     ids_with,
     join_drawn,
 )
-
-if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
-
-
-S = TypeVar("S")
 
 # Rows are read into memory if this many copies fit: the parts, the whole, and one in a fit.
 COPIES = 3
@@ -140,7 +134,7 @@ class Table:
         """The number of features."""
         return self.layout.n_features
 
-    def reduce(self, task: Task[S]) -> S:
+    def reduce(self, task: AnyTask) -> Any:
         """Return the result of a task for all rows, which are read once.
 
         Raises
@@ -168,11 +162,11 @@ class Table:
             self.reduce(Task(attrgetter("n_rows"), add, False, False))
         return self._known["n_rows"]
 
-    def of_rows(self, block: Callable[[TableRows], S], join: Callable[[S, S], S]) -> S:
+    def of_rows(self, block: Work, join: Callable[[Any, Any], Any]) -> Any:
         """Return what is made of all rows, block by block, wherever queries end."""
         return self.reduce(Task(block, join, needs_queries=False))
 
-    def each(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
+    def each(self, function: Work) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows.
 
         Raises
@@ -339,7 +333,7 @@ class Table:
         """Return the same table, with values that take the place of missing ones."""
         return replace(self, layout=replace(self.layout, fill=fill))
 
-    def for_model(self, model: BaseEstimator) -> tuple[Self, Any]:
+    def for_model(self, model: Any) -> tuple[Self, Any]:
         """Return the table as a fitted model needs it, and a model that takes its arrays.
 
         Missing values are replaced by the model's fill values. If the model has none, they are 0
@@ -399,7 +393,7 @@ class Table:
             table = table.filled()
         return table, without_names(model)
 
-    def _scorer_of_text(self, model: BaseEstimator) -> Any:
+    def _scorer_of_text(self, model: Any) -> Any:
         """Return the scorer of a pipeline that reads text; None for other models.
 
         Raises
