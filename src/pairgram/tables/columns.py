@@ -405,15 +405,12 @@ class Columns:
         parts = []
         for name, width in self.lists.items():
             column = Column(batch, name, place)
-            if self.texts is not None and name in self.texts:
+            if self.texts is None:
+                parts.append(column.numbers(self.dtype, False, width))
+            elif name in self.texts:
                 parts.append(column.texts(self.texts[name]))
-                continue
-            values = column.numbers(self.dtype, self.texts is not None, width)
-            wrong = np.isinf(values) if self.texts is not None else np.zeros(1, bool)
-            if wrong.any():
-                found = f"must be finite, got {values[wrong][0]}"
-                column.refuse(wrong.reshape(-1, width or 1).any(axis=1), found.format)
-            parts.append(values)
+            else:
+                parts.append(column.known(self.dtype, width))
         if self.texts is None and not any(self.widths):
             fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
             X, missing = _core.interleave_columns(parts, fill, thread_count())
@@ -553,6 +550,16 @@ class Column:
             lambda row: (
                 f"must be finite, got {'a missing value' if np.isnan(values[row]) else values[row]}"
             ),
+        )
+        return values
+
+    def known(self, dtype: Any, width: int) -> AnyArray:
+        """Return `numbers` that are exact, and finite unless they are missing."""
+        values = self.numbers(dtype, True, width)
+        rows = values.reshape(-1, width or 1)
+        self.refuse(
+            np.isinf(rows).any(axis=1),
+            lambda row: f"must be finite, got {rows[row][np.isinf(rows[row])][0]}",
         )
         return values
 

@@ -260,9 +260,15 @@ def _of_arrow(source: Any, module: str) -> Source:
             f"batches, got {type(source).__name__}"
         )
     table = to_arrow(source)
-    # A frame of pandas notices that others write to it for as long as it is kept.
-    stream = partial(lambda _, names, __: in_batches(table.select(names)), source)
-    return _of_stream(table.schema, stream, "the table")
+    return _of_stream(table.schema, partial(_of_table, table, source), "the table")
+
+
+def _of_table(table: Any, _: object, names: list[str], __: object) -> Iterator[Any]:
+    """Yield batches of a table in memory.
+
+    A frame of pandas notices that others write to it for as long as it is kept, beside the table.
+    """
+    return in_batches(table.select(names))
 
 
 def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
