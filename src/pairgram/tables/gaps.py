@@ -84,10 +84,10 @@ def _tally(columns: Rows, bounds: Vector, rows: TableRows) -> list[tuple[Any, ..
     X, weights = rows.X[weights > 0], weights[weights > 0]
     found = []
     for column, (low, high, _) in zip(columns.tolist(), bounds, strict=True):
-        x = X[:, column]
+        x = X[:, column].astype(np.float64)  # side by side, for what reads it again and again
         within = (x >= low) & (x <= high)
-        inner = _summed(x[within].astype(np.float64), weights[within])
-        found.append((weights[x < low].sum(), weights[x > high].sum(), *inner))
+        inner = _summed(x[within], weights[within])
+        found.append((weights @ (x < low), weights @ (x > high), *inner))
     return found
 
 
