@@ -1,6 +1,6 @@
 """The parts of model_selection that have tests of their own."""
 
 from pairgram.model_selection.splits import make_splits
-from pairgram.tables.folds import Folds
+from pairgram.tables.judge import Folds
 
 __all__ = ["Folds", "make_splits"]

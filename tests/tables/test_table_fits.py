@@ -92,8 +92,8 @@ def test_statistics_do_not_depend_on_the_partitions(borders, ends, pairs, weight
     tolerance = 1e-12 if dtype is np.float64 else 1e-6
     spec = model._spec()
     (pair_settings,) = spec.settings
-    reader = GivenTable(clone(model), table, spec.rows).reader(spec.rows.ways[0])
-    totals = statistics_of(table, [reader], [pair_settings], scale, None)
+    blocks = GivenTable(clone(model), table, spec.rows).fitted(spec.rows.ways[0])
+    totals = statistics_of(table, blocks.steps, [pair_settings], scale, None)
     found = totals[0, pair_settings, 0].gram
     wanted = pg.Pairgram(pairs=pg.Pairs(pairs, weighting=weighting))
     wanted.update(rows.X, rows.y, qid=rows.qid, sample_weight=rows.weight)

@@ -71,7 +71,7 @@ def test_whole_queries_reach_a_task_once_and_in_order(drawn):
     queries, partitions = drawn
     task = Record()
     parts = [fold(batches, task) for batches in partitions]
-    whole = in_tree(0, len(parts), parts.__getitem__, lambda a, b: a.join(b, task))
+    whole = in_tree(iter(parts), len(parts), lambda a, b: a.join(b, task))
     assert whole.close(task) == queries
     assert whole.n_rows == tuple(sum(b.n_rows for b in batches) for batches in partitions)
 
@@ -91,7 +91,7 @@ def test_a_task_of_rows_gets_every_row_once(drawn):
     queries, partitions = drawn
     task = Record(needs_queries=False)
     parts = [fold(batches, task) for batches in partitions]
-    whole = in_tree(0, len(parts), parts.__getitem__, lambda a, b: a.join(b, task))
+    whole = in_tree(iter(parts), len(parts), lambda a, b: a.join(b, task))
     rows = [row for _, of_query in whole.close(task) for row in of_query]
     assert rows == [row for _, of_query in queries for row in of_query]
 
@@ -103,7 +103,7 @@ def test_the_tree_depends_on_the_number_of_leaves_alone():
         asked.append(number)
         return str(number)
 
-    assert in_tree(0, 5, leaf, "({}{})".format) == "(((01)2)(34))"
+    assert in_tree(map(leaf, range(5)), 5, "({}{})".format) == "(((01)2)(34))"
     assert asked == list(range(5))
 
 
@@ -132,4 +132,4 @@ def test_a_query_beyond_the_limit_is_refused_by_name(set_limits):
 def test_open_queries_keep_no_batch_alive():
     rows = table_rows(np.arange(100), np.repeat([1, 2, 3], [2, 96, 2]))
     part = Part.of_rows(rows, Record())
-    assert part.head.X.base is None and part.tail.X.base is None
+    assert [rows.X.base for rows in part.open] == [None, None]

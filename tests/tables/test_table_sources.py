@@ -16,6 +16,9 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import pairgram
 from axes import every
@@ -615,6 +618,41 @@ def test_whole_labels_of_text_that_floats_hold(tmp_path):
         assert y.tolist() == list(map(float, labels))
 
 
+@pytest.mark.parametrize("late", [0, 150_000])
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 10**17 + 1])
+@pytest.mark.parametrize("argument", ["label", "weight"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_whole_numbers_that_floats_round_are_refused(tmp_path, late, number, argument, ending):
+    frame = pd.DataFrame({"y": 1, "q": np.arange(late + 3) // 9, "price": 1.5})
+    frame.loc[late + 1, "y"] = number
+    path = tmp_path / f"a.{ending}"
+    getattr(frame, f"to_{ending}")(path, index=False)
+    named = {"label": "price", "features": "q"} | {argument: "y"}
+    with pytest.raises(ValueError, match=rf"a\.{ending}, row {late + 1}, .*'y' must .* {number}$"):
+        read(scan(path, **named))
+
+
+def test_whole_numbers_of_text_that_are_categories_are_not_rounded(tmp_path):
+    frame = pd.DataFrame({"kind": ["a", "b"] * 9, "code": [2**53, 5] * 9, "y": [1, 2] * 9})
+    first = make_column_transformer((OneHotEncoder(), ["kind", "code"]))
+    model = make_pipeline(first, RankRLS()).fit(frame[["kind", "code"]], frame["y"])
+    frame.assign(code=[2**53, 2**53 + 1] * 9).to_csv(tmp_path / "a.csv", index=False)
+    table = scan(tmp_path / "a.csv", features=["kind", "code"])
+    with pytest.raises(ValueError, match=rf"row 1, .*'code' must hold .* {2**53 + 1}$"):
+        list(pairgram.predict(model, table, keep=[]))
+
+
+@pytest.mark.parametrize("row", [0, 3, 150_000])
+@pytest.mark.parametrize("column", ["price", "y"])
+def test_a_text_among_numbers_is_named_by_its_row(tmp_path, row, column):
+    frame = pd.DataFrame({"y": 1, "q": 1, "price": np.arange(max(row, 9) + 1)}).astype(object)
+    frame.loc[row, column] = "low"
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ValueError, match=rf"'{column}'.*|row {row}, .*") as caught:
+        read(scan(tmp_path / "a.csv", label="y", qid="q"))
+    assert all(part in str(caught.value) for part in ("a.csv", f"row {row}, ", "'low'", column))
+
+
 FIRST_AND_SECOND = {
     "int64 and double": (pa.array([1, 2, 3]), pa.array([0.5, 1.0, 2.0])),
     "int64 and float": (pa.array([1, 2, 3]), pa.array([0.1, 1, 2], pa.float32())),
@@ -678,7 +716,7 @@ def test_ids_of_text_files_do_not_merge(tmp_path, ids):
 
 
 def test_ids_of_text_files_are_numbers_if_they_are_written_as_such(tmp_path):
-    numbers = [0, 7, -7, 10, 9 * 10**18 - 1, -(10**18)]
+    numbers = [0, 7, -7, 10, 2**63 - 1, -(2**63)]
     for texts in (map(str, numbers), (f" {one} " for one in numbers)):
         found = ids_of_csv(tmp_path / "a.csv", list(texts))
         assert found.dtype == np.int64
@@ -687,10 +725,18 @@ def test_ids_of_text_files_are_numbers_if_they_are_written_as_such(tmp_path):
     found = scan(tmp_path / "*.csv", label="y", qid="q")
     frame = pa.table({"y": [0.0] * 6, "q": numbers, "price": [1] * 6})
     wanted = scan(frame, label="y", qid="q")
-    assert np.array_equal(found.survey().hashes.array(), wanted.survey().hashes.array())
+    assert np.array_equal(found.survey().queries[1], wanted.survey().queries[1])
     scores = pa.concat_tables(pairgram.predict(RankRLS().fit([[0], [1]], [0, 1]), found))
     assert scores.column("q").to_pylist() == numbers
     assert scores.schema.field("q").type == pa.int64()
+
+
+@pytest.mark.parametrize("late", [2**63, "-0", "007"])
+def test_ids_that_are_no_numbers_of_64_bits_are_refused_after_others(tmp_path, late):
+    ids = [*(k // 10 for k in range(150_000)), late]
+    (tmp_path / "a.csv").write_text(csv_rows(["1"] * len(ids), q=ids))
+    with pytest.raises(ValueError, match=rf"row 150000, .*'q' must hold whole .*got '{late}'"):
+        read_labels(tmp_path / "a.csv", "y", "q")
 
 
 @pytest.mark.parametrize("late", ["007", "abc", "NA"])

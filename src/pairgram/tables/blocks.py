@@ -15,7 +15,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram.data.blocks import Dataset, Task
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries
-from pairgram.features.inputs import prepared_as, whole_map
+from pairgram.features.inputs import prepared_as
 from pairgram.tables.columns import TableRows
 from pairgram.tables.table import Table
 
@@ -31,65 +31,32 @@ def one_row(table: Table) -> RankingData:
     return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, np.zeros(1))
 
 
-def data_of_block(pattern: RankingData, rows: TableRows) -> RankingData:
+def data_of_block(
+    pattern: RankingData, prior: Callable[[Any, RankingData], Vector] | None, rows: TableRows
+) -> RankingData:
     """Return the data of some rows of whole queries. Errors name features, not rows.
 
     Parameters
     ----------
     pattern : RankingData
         Some rows, with the fitted inputs and the fitted feature map.
-    rows : TableRows
-        With labels.
-    """
-    assert rows.y is not None
-    X = rows.X
-    if X is None:  # a pass that does not read the features
-        X, pattern = np.empty((rows.n_rows, 0)), replace(pattern, feature_map=None, applied=None)
-    weights = rows.weights
-    if weights is not None:
-        weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
-    return prepared_as(
-        replace(
-            pattern,
-            X=X,
-            y=rows.y,
-            queries=Queries.of_sizes(rows.sizes, rows.ids),
-            row_weights=weights,
-            offset=None,
-        ),
-        pattern,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class BlockReader:
-    """Turns blocks of a table into the data from which statistics and scores are computed.
-
-    Attributes
-    ----------
-    pattern : RankingData
-        Some rows, with the fitted inputs and the fitted feature map.
     prior : callable or None
         Returns the scores of a prior for rows: see `Prior.scores`.
+    rows : TableRows
+        With labels. Without features, the data have neither these nor the scores of the prior.
     """
-
-    pattern: RankingData
-    prior: Callable[[Any, RankingData], Vector] | None
-
-    @property
-    def feature_map(self) -> Any:
-        """The fitted map of the rows as the table has them, its inputs included."""
-        return whole_map(self.pattern)
-
-    def data(self, rows: TableRows) -> RankingData:
-        """Return the data of some rows of whole queries. Errors name features, not rows.
-
-        Without features, the data have neither these nor the scores of the prior.
-        """
-        data = data_of_block(self.pattern, rows)
-        if self.prior is None or rows.X is None:
-            return data
-        return data.plus_offset(self.prior(rows.X, data))
+    assert rows.y is not None
+    X, weights = rows.X, rows.weights
+    if X is None:  # a pass that does not read the features
+        X, pattern = np.empty((rows.n_rows, 0)), replace(pattern, feature_map=None, applied=None)
+    if weights is not None:
+        weights = np.where(weights < np.finfo(np.float64).tiny, 0.0, weights)
+    queries = Queries.of_sizes(rows.sizes, rows.ids)
+    data = replace(pattern, X=X, y=rows.y, queries=queries, row_weights=weights, offset=None)
+    data = prepared_as(data, pattern)
+    if prior is None or rows.X is None:
+        return data
+    return data.plus_offset(prior(X, data))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +76,11 @@ class Blocks(Dataset[B]):
     pattern: RankingData
     steps: tuple[Callable[[Any], Any], ...]
     is_read = True
+
+    @classmethod
+    def of(cls, table: Table, pattern: RankingData, prior: Any = None) -> Blocks[RankingData]:
+        """Return the data of a table; see `data_of_block`."""
+        return Blocks(table, pattern, (partial(data_of_block, pattern, prior),))
 
     @property
     def n_rows(self) -> int:

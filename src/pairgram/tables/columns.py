@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike
 
 import pairgram._core as _core
 from pairgram._support import limits
@@ -25,14 +27,12 @@ from pairgram._support.arrays import (
     require_numbers,
     with_plain_types,
 )
-from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, not_finite, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import thread_count
 from pairgram.data.clicks import wrong_click
 from pairgram.data.queries import as_ids, check_weights
 
 if TYPE_CHECKING:
-    import pyarrow
-
     from pairgram._support.types import FrameLike
 
 # The place of a row has this many bits for its number in its partition.
@@ -97,10 +97,8 @@ class TableRows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
         return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
 
-    def runs(self, begin: int, end: int) -> TableRows | None:
-        """Return the runs from `begin` to `end`, without a copy; None if there are none."""
-        if begin >= end:
-            return None
+    def runs(self, begin: int, end: int) -> TableRows:
+        """Return the runs from `begin` to `end`, without a copy."""
         start = int(self.sizes[:begin].sum())
         rows = slice(start, start + int(self.sizes[begin:end].sum()))
         return replace(
@@ -110,41 +108,29 @@ class TableRows:
             first=self.first + start,
         )
 
-    def then(self, other: TableRows) -> TableRows:
-        """Return these rows of one run and further rows of the same run."""
-        return replace(
-            self,
-            X=_joined(self.X, other.X),
-            y=_joined(self.y, other.y),
-            weights=_joined(self.weights, other.weights),
-            groups=_joined(self.groups, other.groups),
-            sizes=self.sizes + other.sizes,
-            kept=None,
-        )
-
     def own(self) -> TableRows:
         """Return a copy that keeps no larger array alive."""
         return self.changed(lambda values: values.copy())
 
     def changed(self, function: Callable[[Any], Any]) -> TableRows:
         """Return the rows with what a function makes of their arrays, where they are."""
-        return replace(
-            self,
-            X=None if self.X is None else function(self.X),
-            y=None if self.y is None else function(self.y),
-            weights=None if self.weights is None else function(self.weights),
-            groups=None if self.groups is None else function(self.groups),
-            kept=None,
-        )
+        return _with_arrays([self], lambda parts: function(parts[0]))
 
 
-# The arrays that a CSR array consists of.
+# The arrays of rows, and those that a CSR array consists of.
+OF_ROWS = ("X", "y", "weights", "groups")
 ARRAYS = ("data", "indices", "indptr")
 
 
-def _joined(*parts: Any) -> Any:
-    if parts[0] is None:
-        return None
+def _with_arrays(parts: Sequence[TableRows], join: Callable[[list[Any]], Any]) -> TableRows:
+    """Return the first part with what is made of every array of all parts."""
+    arrays = {name: [getattr(rows, name) for rows in parts] for name in OF_ROWS}
+    made: dict[str, Any]
+    made = {name: None if found[0] is None else join(found) for name, found in arrays.items()}
+    return replace(parts[0], kept=None, **made)
+
+
+def _joined(parts: list[Any]) -> Any:
     if scipy.sparse.issparse(parts[0]):
         return scipy.sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
@@ -152,14 +138,10 @@ def _joined(*parts: Any) -> Any:
 
 def together(parts: Sequence[TableRows]) -> TableRows:
     """Return the rows of several parts of a table, one after the other."""
-    ids = None
-    sizes = np.array([sum(rows.n_rows for rows in parts)], np.int64)
+    sizes, ids = np.array([sum(rows.n_rows for rows in parts)], np.int64), None
     if parts[0].ids is not None:
         sizes, ids = runs_of(np.concatenate([rows.query for rows in parts]))
-    X, y, weights = (
-        _joined(*(getattr(rows, name) for rows in parts)) for name in ("X", "y", "weights")
-    )
-    return TableRows(X, y, weights, sizes, ids)
+    return replace(_with_arrays(parts, _joined), sizes=sizes, ids=ids)
 
 
 def counted(name: str) -> str:
@@ -186,64 +168,55 @@ def runs_of(ids: AnyArray) -> tuple[Rows, AnyArray]:
 # What pandas reads as a missing value in files of text.
 GAPS = frozenset(["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"])
 GAPS |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
-# Numbers that no other text of this kind is equal to.
-WHOLE = "^(0|-?[1-9][0-9]{0,17}|-?[1-8][0-9]{18})$"
 
 
-def value_type(kind: pyarrow.DataType) -> Any:
+def value_type(kind: Any) -> Any:
     """Return the type of the values of a column, which a dictionary may hold."""
-    import pyarrow
-
-    return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+    return getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
 
 
-def plain_values(table: pyarrow.Table) -> Any:
+def plain_values(table: Any) -> Any:
     """Return a table whose text and bytes are no views, which pyarrow knows too little of."""
     import pyarrow
 
-    for place, field in enumerate(table.schema):
-        kind = str(value_type(field.type))
+    for place, one in enumerate(table.schema):
+        kind = str(value_type(one.type))
         if not kind.endswith("_view"):
             continue
         column, plain = table.column(place), f"large_{kind.removesuffix('_view')}"
-        if pyarrow.types.is_dictionary(field.type):
-            chunks = [one.dictionary.cast(plain).take(one.indices) for one in column.chunks]
+        if pyarrow.types.is_dictionary(one.type):
+            chunks = [part.dictionary.cast(plain).take(part.indices) for part in column.chunks]
             column = pyarrow.chunked_array(chunks, plain)
-        table = table.set_column(place, field.name, column.cast(plain))
+        table = table.set_column(place, one.name, column.cast(plain))
     return table
 
 
-def with_types(schema: pyarrow.Schema, kinds: Mapping[str, Any]) -> Any:
+def with_types(schema: Any, kinds: Mapping[str, Any]) -> Any:
     """Return a schema with other types of some columns."""
     import pyarrow
 
-    for name, kind in kinds.items():
-        schema = schema.set(schema.get_field_index(name), pyarrow.field(name, kind))
-    return schema
+    fields = [(one.name, kinds.get(one.name, one.type)) for one in schema]
+    return pyarrow.schema(fields, schema.metadata)
 
 
-def is_number(kind: pyarrow.DataType) -> bool:
+def is_number(kind: Any) -> bool:
     """Tell whether a type is one of numbers, booleans, or columns without any value."""
-    import pyarrow
-
-    return not pyarrow.types.is_dictionary(kind) and kind_of(kind) == "numbers"
+    return value_type(kind) is kind and kind_of(kind) == "numbers"
 
 
-def kind_of_values(kind: pyarrow.DataType) -> str:
+def kind_of_values(kind: Any) -> str:
     """Return what messages call the values of a type. Values of different kinds are never equal.
 
     Numbers, booleans and columns without any value are of one kind.
     """
-    import pyarrow
-
-    types, kind = pyarrow.types, value_type(kind)
-    if types.is_timestamp(kind):
-        return f"times {'without' if kind.tz is None else 'with'} a time zone"
+    kind = value_type(kind)
     found = kind_of(kind)
+    if found == "times":
+        return f"times {'without' if getattr(kind, 'tz', None) is None else 'with'} a time zone"
     return "values of another kind" if found == "objects" else found
 
 
-def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
+def common_schema(schema: Any, own: Any) -> Any:
     """Return the schema of a table with the columns and the numbers of one more file.
 
     Integers and floats become float64, and so do booleans and other numbers. Decimals keep all
@@ -251,24 +224,22 @@ def common_schema(schema: pyarrow.Schema, own: pyarrow.Schema) -> Any:
     """
     import pyarrow
 
-    for field in own:
-        at = schema.get_field_index(field.name)
-        if at < 0:
-            schema = schema.append(field)
-            continue
-        kinds = [value_type(kind) for kind in (schema.field(at).type, field.type)]
-        if pyarrow.types.is_null(kinds[0]):
-            schema = with_types(schema, {field.name: field.type})
-        elif kinds[0] != kinds[1] and all(map(is_number, kinds)):
-            if any(map(pyarrow.types.is_decimal, kinds)):  # the digits of 64 bits
+    kinds = {one.name: one.type for one in schema}
+    for one in own:
+        known = kinds.setdefault(one.name, one.type)
+        pair = [value_type(known), value_type(one.type)]
+        if pyarrow.types.is_null(pair[0]):
+            kinds[one.name] = one.type
+        elif pair[0] != pair[1] and all(map(is_number, pair)):
+            if any(map(pyarrow.types.is_decimal, pair)):  # the digits of 64 bits
                 whole = pyarrow.decimal128(20, 0)
-                kinds = [whole if pyarrow.types.is_integer(kind) else kind for kind in kinds]
-            pair = [pyarrow.schema([(field.name, kind)]) for kind in kinds]
-            common = pyarrow.float64()
+                pair = [whole if pyarrow.types.is_integer(kind) else kind for kind in pair]
+            kinds[one.name] = pyarrow.float64()
             with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
-                common = pyarrow.unify_schemas(pair, promote_options="permissive").field(0).type
-            schema = with_types(schema, {field.name: common})
-    return schema
+                both = [pyarrow.schema([("", kind)]) for kind in pair]
+                common = pyarrow.unify_schemas(both, promote_options="permissive")
+                kinds[one.name] = common.field(0).type
+    return pyarrow.schema(kinds.items(), schema.metadata)
 
 
 def require_width(column: str, wanted: int, width: int) -> None:
@@ -283,10 +254,15 @@ def require_width(column: str, wanted: int, width: int) -> None:
         )
 
 
-# The width of a column of lists that the schema does not tell: that of the first list.
-UNKNOWN_WIDTH = -1
 # A float64 holds every whole number up to this one.
 LARGEST_WHOLE = 2.0**53
+TEXT = ("string", "large_string")
+NOT_WHOLE = (
+    "must hold whole numbers without leading zeros and signs, as the first rows do, got {0!r}, "
+    "which must not become the id of another query: for ids of text, begin all with a letter, or "
+    "give scan the source pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat("
+    "convert_options=pyarrow.csv.ConvertOptions(column_types={{{1!r}: pyarrow.string()}})))"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,11 +289,12 @@ class Columns:
     label, qid, weight, groups : str or None
     dtype : float32 or float64
         The type of the features.
-    width : int or None
-        The length of the lists, if there is one column of lists and no other.
     widths : tuple of int
-        The length of the lists of every column, 0 for numbers; none if there is one column, or if
-        all hold numbers.
+        The length of the lists of every column of features, 0 for numbers.
+    is_named : bool
+        Whether features have names: all but those of one column of lists and no other.
+    width : int or None
+        The number of features of LETOR files and arrays, which have no columns.
     fill : ndarray of shape (n_features,), or None
         What takes the place of missing values. With None they are an error.
     keep : tuple of str
@@ -330,6 +307,9 @@ class Columns:
         The columns of features that hold text, for a pipeline that encodes it, and the texts that
         stand for a missing one in each. Rows are then objects, in which None is missing text and
         NaN is a missing number. With None all features are numbers.
+    parsed : mapping of str to {"number", "whole", "text"}
+        The columns of files of text that are read as text, which is then made numbers, ids that
+        are whole numbers, or ids that are text.
     refused : ArgumentError or None
         The error to raise when the features are read as numbers, if some of them are not.
     """
@@ -339,32 +319,32 @@ class Columns:
     qid: str | None
     weight: str | None
     dtype: Any
+    widths: tuple[int, ...] = ()
+    is_named: bool = True
     width: int | None = None
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
     sparse: bool = False
     groups: str | None = None
     propensity: str | None = None
-    widths: tuple[int, ...] = ()
     texts: Mapping[str, frozenset[str]] | None = None
+    parsed: Mapping[str, str] = field(default_factory=dict)
     refused: ArgumentError | None = None
 
     @property
     def n_features(self) -> int:
         """The number of features."""
-        if self.widths:
-            return sum(max(width, 1) for width in self.widths)
-        return len(self.features) if self.width is None else self.width
+        return sum(max(1, one) for one in self.widths) if self.width is None else self.width
+
+    @property
+    def lists(self) -> dict[str, int]:
+        """The columns of features, and the length of the lists of each, 0 for numbers."""
+        return dict(zip(self.features, self.widths, strict=True))
 
     def feature_names(self) -> list[str]:
         """Return the names of the features; those of lists are like ``embedding[0]``."""
-        if self.width is not None:
-            return entries_of(self.features[0], self.width) if self.features else []
-        widths = self.widths or (0,) * len(self.features)
-        names: list[str] = []
-        for column, width in zip(self.features, widths, strict=True):
-            names += entries_of(column, width) if width else [column]
-        return names
+        pairs = self.lists.items()
+        return [name for column, width in pairs for name in entries_of(column, width) or [column]]
 
     def names(self, features: bool = True) -> list[str]:
         """Return the names of the columns that are read, with or without the features."""
@@ -384,8 +364,8 @@ class Columns:
             self, label=None, qid=None, weight=None, groups=None, propensity=None, keep=keep
         )
 
-    def rows(self, batch: pyarrow.RecordBatch, place: Place, features: bool = True) -> TableRows:
-        """Return the rows of a pyarrow RecordBatch or Table that has these columns.
+    def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
+        """Return the rows of a pyarrow Table or RecordBatch that has these columns.
 
         Raises
         ------
@@ -393,145 +373,75 @@ class Columns:
             If a value is missing or no number, or if a label or weight is not finite. The message
             names the column, the file and the row.
         """
-        y = None if self.label is None else self._numbers(batch, self.label, place)
+        for name in self.parsed.keys() & {*batch.schema.names}:
+            column = Column(batch, name, place).parsed(self.parsed[name])
+            batch = batch.set_column(batch.schema.get_field_index(name), name, column)
+        of = partial(Column, batch, place=place)
+        y = None if self.label is None else of(self.label).finite()
+        weights = None
+        if self.weight is not None:
+            column = of(self.weight)
+            told = weights = column.finite()
+            column.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
         if y is not None and self.propensity is not None:
-            y = self._debiased(y, batch, place)
-        weights = None if self.weight is None else self._weights(batch, place)
-        if self.qid is None:
-            sizes, ids = np.array([batch.num_rows], np.int64), None
-        else:
-            sizes, ids = runs_of(_ids(batch, self.qid, place, "the query id"))
-        groups = None
+            chances = of(self.propensity).numbers()
+            if (click := wrong_click(y, chances)) is not None:
+                row, of_clicks, text = click
+                wrong = self.label if of_clicks else self.propensity
+                raise placed_error(f"{place.row(row)}: column {wrong!r} {text}")
+            y = y / np.where(y > 0, chances, 1.0)
+        sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
+        if self.qid is not None:
+            sizes, ids = runs_of(of(self.qid).ids(", the query id,"))
         if self.groups is not None and not features:
-            groups = _ids(batch, self.groups, place, "the group")
-        X = self._features(batch, place) if features else None
+            groups = of(self.groups).ids(", the group,")
+        X = self._features(batch, place) if features and self.features else None
         kept = batch.select(list(self.keep)) if self.keep else None
         return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
 
-    def _numbers(self, batch: pyarrow.RecordBatch, name: str, place: Place) -> Vector:
-        column = _column(batch, name)
-        values = _array(column, np.float64, name, place)
-        if (row := not_finite(values)) is not None:
-            found = "a missing value" if np.isnan(values[row]) else values[row]
-            raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
-        _refuse_large(column, values, name, place)
-        return values
-
-    def _debiased(self, clicks: Vector, batch: pyarrow.RecordBatch, place: Place) -> Vector:
-        """Return clicks / propensities."""
-        name = self.propensity
-        assert name is not None
-        values = _array(_column(batch, name), np.float64, name, place)
-        if (wrong := wrong_click(clicks, values)) is not None:
-            row, of_clicks, text = wrong
-            column = self.label if of_clicks else name
-            raise placed_error(f"{place.row(row)}: column {column!r} {text}")
-        return clicks / np.where(clicks > 0, values, 1.0)
-
-    def _weights(self, batch: pyarrow.RecordBatch, place: Place) -> Vector:
-        assert self.weight is not None
-        weights = self._numbers(batch, self.weight, place)
-        if (weights < 0).any():
-            row = int(np.argmax(weights < 0))
-            raise placed_error(
-                f"{place.row(row)}: column {self.weight!r} must hold weights >= 0, got "
-                f"{weights[row]}"
-            )
-        return weights
-
-    def _features(self, batch: pyarrow.RecordBatch, place: Place) -> AnyArray:
+    def _features(self, batch: Any, place: Place) -> AnyArray:
         if self.refused is not None:
             raise copy.copy(self.refused)
-        if self.width is not None:
-            known = self.width != UNKNOWN_WIDTH
-            X = self._lists(batch, self.features[0], self.width, place)
-            X = self._filled(X, place) if known else X
-            return np.require(X, None, ["C", "A"])
-        if self.widths or self.texts is not None:
-            dtype = self.dtype if self.texts is None else object
-            X, at = np.empty((batch.num_rows, self.n_features), dtype), 0
-            widths = self.widths or (0,) * len(self.features)
-            for name, width in zip(self.features, widths, strict=True):
-                until = at + max(width, 1)
-                X[:, at:until] = self._column(batch, name, width, place)
-                at = until
-            return X if self.texts is not None else self._filled(X, place)
-        arrays = [_array(_column(batch, name), self.dtype, name, place) for name in self.features]
-        fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
-        X, missing = _core.interleave_columns(arrays, fill, thread_count())
-        if fill is None and missing.any():
-            at = int(np.argmax(missing))
-            raise self.missing_value(place, int(np.argmax(np.isnan(arrays[at]))), self.features[at])
-        return X
+        parts = []
+        for name, width in self.lists.items():
+            column = Column(batch, name, place)
+            if self.texts is None:
+                parts.append(column.numbers(self.dtype, False, width))
+            elif name in self.texts:
+                parts.append(column.texts(self.texts[name]))
+            else:
+                parts.append(column.known(self.dtype, width))
+        if self.texts is None and not any(self.widths):
+            fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
+            X, missing = _core.interleave_columns(parts, fill, thread_count())
+            return self.filled(X, place) if fill is None and missing.any() else X
+        parts = [part.reshape(batch.num_rows, -1) for part in parts]
+        X = parts[0] if len(parts) == 1 else np.hstack(parts)
+        return self.filled(X, place) if self.texts is None else np.asarray(X, object)
 
-    def _column(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> AnyArray:
-        """Return a column of numbers, lists or text, (n_rows, the features that it has)."""
-        if self.texts is not None and name in self.texts:
-            return _texts(_column(batch, name), name, self.texts[name], place)[:, None]
-        if width:
-            values = self._lists(batch, name, width, place)
-        else:
-            column = _column(batch, name)
-            values = _array(column, self.dtype, name, place)[:, None]
-            if self.texts is not None:  # whole numbers may be categories
-                _refuse_large(column, values[:, 0], name, place)
-        if self.texts is not None and (wrong := np.isinf(values)).any():
-            row, found = int(np.argmax(wrong.any(axis=1))), values[wrong][0]
-            raise placed_error(f"{place.row(row)}: column {name!r} must be finite, got {found}")
-        return values
+    def filled(self, X: Any, place: Place) -> Any:
+        """Return rows with what takes the place of missing numbers.
 
-    def _lists(self, batch: pyarrow.RecordBatch, name: str, width: int, place: Place) -> Vector:
-        """Return the lists of a column as rows, in which missing numbers are NaN."""
-        import pyarrow.compute
-
-        column = _column(batch, name)
-        lengths = pyarrow.compute.list_value_length(column)
-        lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
-        if width == UNKNOWN_WIDTH:
-            width = max(0, int(lengths[0]))
-        if (lengths != width).any():
-            row = int(np.argmax(lengths != width))
-            found = "a missing value" if lengths[row] < 0 else f"{lengths[row]} numbers"
-            raise placed_error(
-                f"{place.row(row)}: column {name!r} must hold lists of {width} numbers, got {found}"
-            )
-        flat = _array(pyarrow.compute.list_flatten(column), self.dtype, name, place)
-        return flat.reshape(len(column), width)
-
-    def _filled(self, X: Vector, place: Place) -> Vector:
-        """Return rows with what takes the place of missing numbers."""
-        missing = np.isnan(X)
+        Raises
+        ------
+        ValueError
+            If nothing does. The message names the first one.
+        """
+        missing = np.isnan(X.data if self.sparse else X)
         if not missing.any():
             return X
-        if self.fill is None:
-            row, at = np.argwhere(missing)[0]
-            raise self.missing_value(place, int(row), self.feature_names()[at])
-        return np.where(missing, self.fill[: X.shape[1]].astype(X.dtype), X)
-
-    def missing_value(self, place: Place, row: int, name: str) -> ArgumentError:
-        """Return the error for a feature that is missing."""
+        if self.fill is not None and not self.sparse:
+            return np.where(missing, self.fill.astype(X.dtype), X)
+        at = np.argwhere(missing)[0]
+        row, column = (X.tocoo().row[at[0]], X.indices[at[0]]) if self.sparse else at
+        name = self.feature_names()[column] if self.features else str(column)
         error = placed_error(
-            f"{place.row(row)}: column {name!r} has a missing value: ",
-            "give {missing='zero'}, {missing='mean'} or {missing='median'}, or fill it in before",
+            f"{place.row(int(row))}: column {name!r} has a missing value: ",
+            "give {missing='zero'}, {missing='mean'} or {missing='median'}{=, or the ranker "
+            "feature_map=Fill('median') or Fill(0)}, or fill it in before",
         )
         error.found, error.kinds = "NaN", {name: "a missing value"}
-        return error
-
-
-def _refuse_large(column: pyarrow.Array, values: Vector, name: str, place: Place) -> None:
-    """Raise a ValueError if different large whole numbers have become equal floats."""
-    import pyarrow
-
-    if not (pyarrow.types.is_integer(column.type) and column.type.bit_width >= 64):
-        return
-    if not (np.abs(values) >= LARGEST_WHOLE).any():
-        return
-    for row, number in enumerate(column.to_pylist()):
-        if number is not None and float(number) != number:
-            raise placed_error(
-                f"{place.row(row)}: column {name!r} must hold numbers that a float64 can hold, got "
-                f"{number}"
-            )
+        raise error
 
 
 def refuse_repeated(names: Sequence[str], what: str) -> None:
@@ -556,93 +466,182 @@ def changed(what: str) -> ArgumentError:
     return ArgumentError(None, text, place="the table")
 
 
-def _column(batch: pyarrow.RecordBatch, name: str) -> Any:
-    """Return a column of a pyarrow batch or table as one array without a dictionary."""
-    import pyarrow
+def whole_numbers(texts: Any) -> Any:
+    """Return a column of text as int64, or None if a text is no such number.
 
-    column = batch.column(name)
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if isinstance(column, pyarrow.ChunkedArray):  # of no chunks
-        column = pyarrow.array([], column.type)
-    if pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column
-
-
-def _no_numbers(column: pyarrow.ChunkedArray, name: str, place: Place) -> ArgumentError:
-    """Return the error for a column of something else than numbers; of text, it names the first."""
-    kind = kind_of(column.type)
-    values = column.to_pylist() if kind == "text" else []
-    wrong = (
-        k for k, value in enumerate(values) if value is not None and not reads_as_number(value)
-    )
-    if (row := next(wrong, None)) is None:
-        wanted = f"column {name!r} must hold numbers, got text: cast it to numbers"
-        return placed_error(
-            f"{place.name}: {wanted if kind == 'text' else not_numbers({name: kind})}"
-        )
-    text = values[row]
-    advice = advice_on_limit(text) or ": turn such text into numbers, such as 0, 1, 2 for grades"
-    return placed_error(
-        f"{place.row(row)}: column {name!r} must hold numbers, got {text!r}{advice}"
-    )
-
-
-def _array(column: pyarrow.ChunkedArray, dtype: DTypeLike, name: str, place: Place) -> AnyArray:
-    """Return a column as numbers of a type; missing values become NaN."""
-    import pyarrow
+    Numbers have no leading zeros and plus signs, so that each is that of one text.
+    """
     import pyarrow.compute
 
-    kind = pyarrow.float32() if np.dtype(dtype) == np.float32 else pyarrow.float64()
-    types = pyarrow.types
-    if column.type != kind:
-        if not is_number(column.type):
-            raise _no_numbers(column, name, place)
-        if types.is_boolean(column.type):
-            column = column.cast(pyarrow.int8())
-        column = column.cast(kind, safe=False)
-    if column.null_count:
-        column = pyarrow.compute.fill_null(column, float("nan"))
-    return np.require(column.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
+    texts = pyarrow.compute.utf8_trim_whitespace(texts)
+    with suppress(pyarrow.ArrowInvalid):
+        numbers = texts.cast(pyarrow.int64())
+        if numbers.cast(texts.type).equals(texts):
+            return numbers
+    return None
 
 
-def _texts(column: pyarrow.Array, name: str, gaps: frozenset[str], place: Place) -> AnyArray:
-    """Return a column of text as objects, None where there is none or one that stands for that."""
-    import pyarrow
-    import pyarrow.compute
+def _is_rounded(number: Any) -> bool:
+    """Tell whether a float64 does not hold a whole number, or that of a text."""
+    if isinstance(number, str):
+        number = int(number) if re.fullmatch("[-+]?[0-9]+", number) else None
+    return number is not None and float(number) != number
 
-    types = pyarrow.types
-    if column.null_count == len(column):
-        return np.full(len(column), None)
-    if not (types.is_string(column.type) or types.is_large_string(column.type)):
-        row = int(np.argmin(np.asarray(column.is_null())))
-        raise placed_error(
-            f"{place.row(row)}: column {name!r} must hold text, as in the fit, got "
-            f"{column[row].as_py()!r}, which no text is equal to: make the column text"
+
+class Column:
+    """A column of a batch as one array without a dictionary, and where its rows come from.
+
+    Parameters
+    ----------
+    batch : pyarrow.Table
+    name : str
+    place : Place
+    """
+
+    def __init__(self, batch: Any, name: str, place: Place) -> None:
+        column = batch.column(name)
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        is_plain = value_type(column.type) is column.type
+        self.values = column if is_plain else column.dictionary_decode()
+        self._name, self._place = name, place
+
+    def refuse(self, wrong: Any, told: Callable[[int], object], which: str = "") -> None:
+        """Raise a ValueError that names the first row that is wrong, if any is."""
+        row = int(np.argmax(wrong)) if len(wrong) else 0
+        if len(wrong) and wrong[row]:
+            where = self._place.row(row)
+            raise placed_error(f"{where}: column {self._name!r}{which} {told(row)}")
+
+    def numbers(self, dtype: Any = np.float64, exact: bool = True, width: int = 0) -> AnyArray:
+        """Return numbers of a type, those of lists one after the other; none is NaN.
+
+        Lists must have `width` numbers, unless it is 0. If numbers are to be `exact`, whole numbers
+        that a float64 rounds are an error.
+        """
+        import pyarrow.compute
+
+        values = self.values
+        if width:
+            lengths = pyarrow.compute.list_value_length(values)
+            lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
+            self.refuse(
+                lengths != width,
+                lambda row: (
+                    f"must hold lists of {width} numbers, got "
+                    f"{'a missing value' if lengths[row] < 0 else f'{lengths[row]} numbers'}"
+                ),
+            )
+            values = pyarrow.compute.list_flatten(values)
+        whole, kind = str(values.type) in ("int64", "uint64"), pyarrow.from_numpy_dtype(dtype)
+        if values.type != kind:
+            if not is_number(values.type):
+                self._refuse_others(values)
+            values = values.cast(kind, safe=False)
+        found = np.require(values.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
+        if whole and exact:
+            self._refuse_rounded(found)
+        return found
+
+    def finite(self) -> Vector:
+        """Return numbers, which must be finite."""
+        values = self.numbers()
+        self.refuse(
+            ~np.isfinite(values),
+            lambda row: (
+                f"must be finite, got {'a missing value' if np.isnan(values[row]) else values[row]}"
+            ),
         )
-    if gaps:
-        is_gap = pyarrow.compute.is_in(column, pyarrow.array(sorted(gaps), column.type))
-        column = pyarrow.compute.if_else(is_gap, None, column)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+        return values
 
+    def known(self, dtype: Any, width: int) -> AnyArray:
+        """Return `numbers` that are exact, and finite unless they are missing."""
+        values = self.numbers(dtype, True, width)
+        rows = values.reshape(-1, width or 1)
+        self.refuse(
+            np.isinf(rows).any(axis=1),
+            lambda row: f"must be finite, got {rows[row][np.isinf(rows[row])][0]}",
+        )
+        return values
 
-def _ids(batch: pyarrow.RecordBatch, name: str, place: Place, what: str) -> AnyArray:
-    """Return the ids of rows in a column: integers, or objects."""
-    import pyarrow
+    def _refuse_rounded(self, numbers: Vector) -> None:
+        if (np.abs(numbers) >= LARGEST_WHOLE).any():
+            given = self.values.to_pylist()
+            text = "must hold numbers that a float64 can hold, got"
+            self.refuse([*map(_is_rounded, given)], lambda row: f"{text} {given[row]}")
 
-    column = _column(batch, name)
-    missing = column.is_null(nan_is_null=pyarrow.types.is_floating(column.type))
-    if missing.true_count:
-        row = int(np.argmax(np.asarray(missing)))
-        raise placed_error(f"{place.row(row)}: column {name!r}, {what}, has a missing value")
-    types = pyarrow.types
-    if types.is_string(column.type) or types.is_large_string(column.type):
+    def _refuse_others(self, values: Any) -> None:
+        """Raise the error for a column of something else; of text, it names the first."""
+        kind, given = kind_of(values.type), values.to_pylist()
+        if kind == "text":
+            wrong = [one is not None and not reads_as_number(one) for one in given]
+            otherwise = ": turn such text into numbers, such as 0, 1, 2 for grades"
+            self.refuse(
+                wrong,
+                lambda row: (
+                    f"must hold numbers, got {given[row]!r}"
+                    f"{advice_on_limit(given[row]) or otherwise}"
+                ),
+            )
+        text = f"column {self._name!r} must hold numbers, got text: cast it to numbers"
+        text = text if kind == "text" else not_numbers({self._name: kind})
+        raise placed_error(f"{self._place.name}: {text}")
+
+    def parsed(self, kind: str) -> Any:
+        """Return the texts of a file of text as what they are to be; see `Columns.parsed`."""
+        import pyarrow.compute
+
+        compute, texts = pyarrow.compute, self.values
+        if str(texts.type) not in TEXT:
+            return texts
+        if kind != "number":
+            texts = compute.if_else(compute.equal(texts, ""), None, texts)
+            numbers = texts if kind == "text" else whole_numbers(texts)
+            if numbers is None:
+                given = texts.to_pylist()
+                parts = (texts.slice(row, 1) for row in range(len(texts)))
+                wrong = [whole_numbers(one) is None for one in parts]
+                self.refuse(wrong, lambda row: NOT_WHOLE.format(given[row], self._name))
+            return numbers
+        texts = compute.utf8_trim_whitespace(texts)
+        self.values = compute.if_else(compute.is_in(texts, pyarrow.array(GAPS)), None, texts)
+        try:
+            numbers = self.values.cast(pyarrow.float64())
+        except pyarrow.ArrowInvalid:
+            self._refuse_others(self.values)
+        self._refuse_rounded(np.asarray(numbers))
+        return numbers
+
+    def texts(self, gaps: frozenset[str]) -> AnyArray:
+        """Return text as objects, None where there is none or one that stands for that."""
+        import pyarrow.compute
+
+        values, known = self.values, np.asarray(self.values.is_valid())
+        if not known.any():
+            return np.full(len(values), None)
+        if str(values.type) not in TEXT:
+            self.refuse(
+                known,
+                lambda row: (
+                    f"must hold text, as in the fit, got {values[row].as_py()!r}, which no "
+                    "text is equal to: make the column text"
+                ),
+            )
+        if gaps:
+            is_gap = pyarrow.compute.is_in(values, pyarrow.array(sorted(gaps), values.type))
+            values = pyarrow.compute.if_else(is_gap, None, values)
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+
+    def ids(self, which: str) -> AnyArray:
+        """Return ids: integers, or objects."""
+        values = self.values
+        missing = values.is_null(nan_is_null=str(values.type) in ("float", "double"))
+        self.refuse(np.asarray(missing), lambda row: "has a missing value", which)
+        if str(values.type) not in TEXT:
+            return np.asarray(values.to_numpy(zero_copy_only=False))
         # Ids of neighbouring rows are mostly equal: each is made a Python string once.
-        encoded = column.dictionary_encode()
+        encoded = values.dictionary_encode()
         texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
         return texts[encoded.indices.to_numpy(zero_copy_only=False)]
-    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def rows_of_arrays(
@@ -681,19 +680,11 @@ def rows_of_arrays(
             f"{place.name}, rows from {place.first} on, {counted(place.name)}: {error}"
         ) from error
     if not features:
-        return TableRows(None, y, weights, sizes, ids, place.first, place.partition)
-    if columns.sparse:
-        X = X.astype(columns.dtype, copy=False)
-        missing = np.isnan(X.data)
+        X = None
+    elif columns.sparse:
+        X = columns.filled(X.astype(columns.dtype, copy=False), place)
     else:
-        X = np.require(X, columns.dtype, ["C", "A"])
-        missing = np.isnan(X)
-    if missing.any():
-        if columns.fill is None or columns.sparse:
-            at = np.argwhere(missing)[0]
-            row, column = (X.tocoo().row[at[0]], X.indices[at[0]]) if columns.sparse else at
-            raise columns.missing_value(place, int(row), str(column))
-        X = np.where(missing, columns.fill.astype(X.dtype), X)
+        X = columns.filled(np.require(X, columns.dtype, ["C", "A"]), place)
     return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
 
 
@@ -709,22 +700,22 @@ def rows_of_batches(
     """Yield the rows of pyarrow batches or tables; small ones are put together."""
     import pyarrow
 
-    first, n_waiting, known = 0, 0, None
+    first, known = 0, None
     waiting: list[Any] = []
-
-    def rows() -> TableRows:
-        table, place = waiting[0], Place(name, number, first)
-        if len(waiting) > 1:
-            try:
-                table = pyarrow.concat_tables(waiting, promote_options="permissive")
-            except pyarrow.ArrowException as error:
-                raise placed_error(
-                    f"{place.row(0)}, and on: the types of a column differ: {error}"
-                ) from error
-        return columns.rows(table, place, features)
-
-    for batch in batches:
-        if batch.num_rows == 0:
+    for batch in chain(batches, [None]):
+        n_waiting = sum(one.num_rows for one in waiting)
+        if waiting and (batch is None or n_waiting >= limits.now.fewest_batch_rows):
+            place, table = Place(name, number, first), waiting[0]
+            if len(waiting) > 1:
+                try:
+                    table = pyarrow.concat_tables(waiting, promote_options="permissive")
+                except pyarrow.ArrowException as error:
+                    raise placed_error(
+                        f"{place.row(0)}, and on: the types of a column differ: {error}"
+                    ) from error
+            yield columns.rows(table, place, features)
+            first, n_waiting, waiting = first + n_waiting, 0, []
+        if batch is None or not len(batch):
             continue
         if columns.qid is not None:  # ids of one type only can be compared
             kind = kind_of_values(batch.schema.field(columns.qid).type)
@@ -736,15 +727,9 @@ def rows_of_batches(
                 )
         is_batch = isinstance(batch, pyarrow.RecordBatch)
         waiting.append(plain_values(pyarrow.Table.from_batches([batch]) if is_batch else batch))
-        n_waiting += batch.num_rows
-        if n_waiting >= limits.now.fewest_batch_rows:
-            yield rows()
-            first, waiting, n_waiting = first + n_waiting, [], 0
-    if waiting:
-        yield rows()
 
 
-def copied(table: pyarrow.Table) -> Any:
+def copied(table: Any) -> Any:
     """Return a pyarrow table with the same rows in memory of its own.
 
     Arrow's data may lie in arrays that somebody else writes to, and does not tell whether it does.

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import Any
 
 import cloudpickle
 from dask.delayed import delayed
 
 from pairgram._support.machine import threads
-from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
-from pairgram.tables.passes import Part, Partition, Partitions, Progress, fold, in_tree, placing
-
-if TYPE_CHECKING:
-    import pandas
-    from distributed import Client
-
-S = TypeVar("S")
+from pairgram.tables.passes import AnyTask, Part, Partition, Progress, Work, fold, in_tree, mapped
 
 # This many partitions are scored at a time for every thread of the cluster.
 AHEAD = 2
@@ -30,7 +25,7 @@ class DaskPartition(Partition):
     """A partition of a frame of Dask, which is there when a worker reads it."""
 
     number: int
-    frame: pandas.DataFrame | None = None
+    frame: Any = None
 
     @property
     def name(self) -> str:
@@ -39,11 +34,11 @@ class DaskPartition(Partition):
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
-        assert self.frame is not None
         batches = in_batches(to_arrow(self.frame[columns.names(features)]))
         yield from rows_of_batches(batches, number, self.name, columns, features)
 
 
+@dataclass(frozen=True, eq=False)
 class DaskEngine:
     """Works on every partition in a task of Dask, and joins the results in a fixed tree of tasks.
 
@@ -61,77 +56,68 @@ class DaskEngine:
         for every choice of columns, but the partitions of all passes must be the same.
     """
 
-    keeps_order = True
-
-    def __init__(
-        self, client: Client | None = None, frame: Any = None, names: Sequence[str] = ()
-    ) -> None:
-        self._client, self._frame, self._names = client, frame, names
+    client: Any = None
+    frame: Any = None
+    names: Sequence[str] = ()
 
     def run(
-        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
-    ) -> Part[S]:
-        """Return the part of all rows; see `Engine`."""
-        sources = self._sources(partitions, columns.names())
-        sent = delayed(_packed(task))
-        read = delayed(columns, traverse=False)
-
-        def leaf(number: int) -> Any:
-            return delayed(_part_of, pure=False)(sources[number], number, read, sent)
-
-        def join(first: object, second: object) -> Any:
-            return delayed(_join, pure=False)(first, second, sent)
-
-        part = cloudpickle.loads(self._result(in_tree(0, len(sources), leaf, join)))
+        self,
+        partitions: Sequence[Partition],
+        columns: Columns,
+        task: AnyTask,
+        progress: Progress | None,
+    ) -> Part:
+        """Return the part of all rows; see `LocalEngine`."""
+        work = partial(fold, task=task)
+        leaves = self._tasks(partitions, columns, task.reads_features, work)
+        join = delayed(_packed(partial(Part.join, task=task)))
+        root = in_tree(iter(leaves), len(leaves), partial(_task, join))
+        part: Part = cloudpickle.loads(next(self._results([root])))
         if progress is not None:
             progress(sum(part.n_rows))
         return part
 
     def map(
-        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
-    ) -> Iterator[tuple[Any, int]]:
-        """Yield what a function makes of every batch; see `Engine`."""
-        sources = self._sources(partitions, columns.names())
-        sent = delayed(_packed(function))
-        read = delayed(columns, traverse=False)
-        mapped = [
-            delayed(_map, pure=False)(source, number, read, sent)
-            for number, source in enumerate(sources)
-        ]
-        client = self._known_client()
+        self,
+        partitions: Sequence[Partition],
+        columns: Columns,
+        function: Work,
+    ) -> Iterator[Any]:
+        """Yield what a function makes of every batch; see `LocalEngine`."""
+        work = partial(_listed, function)
+        for found in self._results(self._tasks(partitions, columns, True, work)):
+            yield from cloudpickle.loads(found)
+
+    def _tasks(
+        self, partitions: Sequence[Any], columns: Columns, features: bool, work: object
+    ) -> list[Any]:
+        """Return the tasks that work on the batches of every partition."""
+        if self.frame is None:
+            sources = [delayed(partition, traverse=False) for partition in partitions]
+        else:
+            names = list(dict.fromkeys([*self.names, *columns.names()]))
+            parts = enumerate(self.frame[names].to_delayed())
+            sources = [delayed(DaskPartition)(number, part) for number, part in parts]
+        sent = delayed(_packed(partial(_worked, columns, features, work)))
+        return [_task(sent, source, number) for number, source in enumerate(sources)]
+
+    def _results(self, tasks: Sequence[Any]) -> Iterator[Any]:
+        """Yield the results of tasks in their order, some of which are computed ahead."""
+        client = self.client
         if client is None:
-            for one in mapped:
-                yield from one.compute()
+            with suppress(ImportError, ValueError):
+                from distributed import get_client
+
+                client = get_client()
+        if client is None:
+            yield from (one.compute() for one in tasks)
             return
-        ahead = AHEAD * max(1, sum(client.nthreads().values()))
         waiting: deque[Any] = deque()
-        for one in mapped:
+        for one in tasks:
             waiting.append(client.compute(one))
-            if len(waiting) > ahead:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
-
-    def _known_client(self) -> Any:
-        if self._client is not None:
-            return self._client
-        try:
-            from distributed import get_client
-
-            return get_client()
-        except (ImportError, ValueError):
-            return None
-
-    def _result(self, root: Any) -> Any:
-        client = self._known_client()
-        return root.compute() if client is None else client.compute(root).result()
-
-    def _sources(self, partitions: Sequence[Any], names: list[str]) -> list[Any]:
-        if self._frame is None:
-            return [delayed(partition, traverse=False) for partition in partitions]
-        names = list(dict.fromkeys([*self._names, *names]))
-        parts = enumerate(self._frame[names].to_delayed())
-        return [delayed(DaskPartition)(number, part) for number, part in parts]
+            if len(waiting) > AHEAD * max(1, sum(client.nthreads().values())):
+                yield waiting.popleft().result()
+        yield from (one.result() for one in waiting)
 
 
 def _packed(value: object) -> bytes:
@@ -142,23 +128,20 @@ def _packed(value: object) -> bytes:
     return cloudpickle.dumps(value, protocol=4)
 
 
-def _part_of(source: Partition, number: int, columns: Columns, packed: bytes) -> bytes:
-    task = cloudpickle.loads(packed)
+def _task(function: object, *values: object) -> Any:
+    """Return a task that calls a packed function."""
+    return delayed(_called, pure=False)(function, *values)
+
+
+def _called(function: bytes, *values: Any) -> bytes:
+    given = [cloudpickle.loads(one) if isinstance(one, bytes) else one for one in values]
     with threads(1):
-        batches = source.batches(number, columns, task.reads_features)
-        return _packed(fold(batches, task, source.name))
+        return _packed(cloudpickle.loads(function)(*given))
 
 
-def _map(source: Partition, number: int, columns: Columns, packed: bytes) -> list[tuple[Any, int]]:
-    function, results = cloudpickle.loads(packed), []
-    with threads(1):
-        for batch in source.batches(number, columns, True):
-            with placing(source.name, batch):
-                results.append((function(batch), batch.n_rows))
-    return results
+def _worked(columns: Columns, features: bool, work: Any, source: Partition, number: int) -> Any:
+    return work(source.batches(number, columns, features), name=source.name)
 
 
-def _join(first: bytes, second: bytes, packed: bytes) -> bytes:
-    with threads(1):
-        part = cloudpickle.loads(first)
-        return _packed(part.join(cloudpickle.loads(second), cloudpickle.loads(packed)))
+def _listed(function: Work, batches: Any, name: str) -> list[Any]:
+    return list(mapped(function, batches, name))

@@ -13,6 +13,7 @@ from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import cached_property
 from pairgram.data.blocks import Dataset
 from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.streams import as_stream
 from pairgram.features.base import is_known
 from pairgram.features.inputs import FittedInputs, inputs_of_moments, require_zeros, whole_map
 from pairgram.features.row_values import Chain, Fill
@@ -23,20 +24,17 @@ from pairgram.rankers.preparation import (
     GivenRows,
     Preparation,
     Search,
-    Spec,
     SpecOf,
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import RidgeSpec
-from pairgram.tables.blocks import BlockReader, Blocks, one_row
-from pairgram.tables.folds import Folds
-from pairgram.tables.judge import TableJudge, table_metric
+from pairgram.tables.blocks import Blocks, one_row
+from pairgram.tables.judge import Folds, TableJudge, table_metric
 from pairgram.tables.least_squares import fit_ridges, refuse_folds
 from pairgram.tables.survey import Moments
-from pairgram.tables.table import Table, as_table
+from pairgram.tables.table import Table
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
     from pairgram.rankers.validation import Validation
 
 
@@ -53,8 +51,9 @@ class GivenTable(GivenRows):
     """
 
     prior: Prior | None = None
+    _scores: Any = None  # of the prior
 
-    def __init__(self, model: BaseEstimator, table: Table, preparation: Preparation) -> None:
+    def __init__(self, model: Any, table: Table, preparation: Preparation) -> None:
         """Check that the model can be fitted to the table.
 
         Raises
@@ -142,8 +141,8 @@ class GivenTable(GivenRows):
         """What scales are made of; they are exact."""
         return self.table.of_rows(Moments.of, Moments.join)
 
-    def reader(self, way: Chain) -> BlockReader:
-        """Return what makes rows of the table into blocks with inputs and a map.
+    def fitted(self, way: Chain) -> Blocks[RankingData]:
+        """Return the blocks of the table with inputs, a map, and the scores of the prior.
 
         Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
         """
@@ -160,42 +159,16 @@ class GivenTable(GivenRows):
             require_zeros(kind, data.X)
             found = self._moments
             variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
-            inputs = replace(
-                inputs_of_moments(
-                    kind, found.lowest, found.highest, found.mean, variance, table.survey().n_rows
-                ),
-                feature_names_in_=data.names,
-            )
+            known = found.lowest, found.highest, found.mean, variance
+            inputs = inputs_of_moments(kind, *known, table.survey().n_rows)
+            inputs = replace(inputs, feature_names_in_=data.names)
         own = preparation.with_map(data, way.then, inputs)
-        prior = None
         if preparation.prior is not None:
-            prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
-        self.prior = prior
-        if prior is not None:
+            self.prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
             own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
-            prior = prior.of_filled(table.feature_names, "the table")
+            self._scores = self.prior.of_filled(table.feature_names, "the table").scores
         own = own.take(np.arange(1))  # which the maps and inputs do not need any more
-        scores = None if prior is None else prior.scores
-        return BlockReader(own, scores)
-
-    def fitted(self, way: Chain) -> Blocks[RankingData]:
-        """Return the blocks of the table with inputs, a map, and the scores of the prior."""
-        reader = self.reader(way)
-        return Blocks(self.table, reader.pattern, (reader.data,))
-
-    def held(self, search: Search, validation: Validation) -> Table:
-        """Return the table of the rows that a search holds out.
-
-        Raises
-        ------
-        ValueError
-            If the search cannot hold rows of a table out, or if `validation` does not suit it.
-        """
-        if validation is None:
-            return self.table
-        if search.cv is not None:
-            raise ValueError(f"give cv or validation, not both: got cv={search.cv!r} and a table")
-        return same_columns(self.table, validation)
+        return Blocks.of(table, own, self._scores)
 
     def judge(
         self,
@@ -218,7 +191,13 @@ class GivenTable(GivenRows):
         If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
         otherwise.
         """
-        held, folds = self.held(search, validation), None
+        held, folds = self.table, None
+        if validation is not None:
+            if search.cv is not None:
+                raise ValueError(
+                    f"give cv or validation, not both: got cv={search.cv!r} and a table"
+                )
+            held = same_columns(self.table, validation)
         leaves_out = exact and validation is None and search.cv is None
         if validation is None:
             survey, cv, groups = held.survey(), search.cv, held.survey().group_of
@@ -240,24 +219,11 @@ class GivenTable(GivenRows):
                 refuse_folds(spec.settings)
             all_rows = any(one.joins_all_rows for one in spec.settings)
             judge = self.judge_of(spec.search, validation, spec.constraint is None and not all_rows)
-        readers = [self.reader(way) for way in spec.rows.ways]
-        return fit_ridges(spec, self.table, readers, judge, self.prior)
+        ways = [self.fitted(way) for way in spec.rows.ways]
+        return fit_ridges(spec, ways, judge, self.prior, self._scores)
 
 
-def fit_table(
-    table: Table, model: BaseEstimator, spec: Spec, validation: Validation
-) -> dict[str, Any]:
-    """Return the attributes of a ranker that is fitted to a table."""
-    given = GivenTable(model, table, spec.rows)
-    spec = given.spec_of(spec)
-    known = given.in_memory(validation)
-    if known is None:
-        return given.with_told(spec.fit_stream(given, validation))
-    rows, validation = known
-    return rows.with_told(spec.fit_arrays(rows, validation))
-
-
-def same_columns(table: Table, other: object) -> Table:
+def same_columns(table: Table, other: Any) -> Any:
     """Return a validation table, after checking that it has the columns of the table of `fit`.
 
     Raises
@@ -265,7 +231,7 @@ def same_columns(table: Table, other: object) -> Table:
     ValueError
         If it is no table, or has other features, no labels or no query ids.
     """
-    given, other = other, as_table(other)
+    given, other = other, as_stream(other)
     if other is None:
         raise ArgumentError(
             "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"

@@ -1,42 +1,151 @@
-"""Judge models by rows of a table that they have not seen."""
+"""The folds of the queries of a table, and what judges models by rows that they have not seen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import ClassVar, NamedTuple
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pairgram._support.checks import Vector
+from pairgram._support.checks import ONE_QUERY, ArgumentError, Rows, Vector, verbatim
 from pairgram.data.blocks import Dataset, Task
 from pairgram.data.dataset import RankingData
+from pairgram.data.queries import Queries
 from pairgram.metrics.evaluation import Scoring
-from pairgram.metrics.metric import Metric, MetricSums
+from pairgram.metrics.metric import Metric, MetricSums, check_labels, warn_of_relevant
 from pairgram.model_selection.judge import Judge, Judged, deviations_of, metric_of
+from pairgram.model_selection.splits import FORWARD, QueryKFold
 from pairgram.tables.blocks import Blocks
-from pairgram.tables.columns import TableRows
-from pairgram.tables.evaluation import checked_metrics
-from pairgram.tables.folds import Folds, OutsideFold, parts_of
+from pairgram.tables.columns import TableRows, changed
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.table import Table
 
 
-class HeldOutModels(NamedTuple):
-    """Models that are judged by rows of a table, which they have not seen.
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The folds of the queries of a table, which every partition of it knows.
 
     Attributes
     ----------
-    scores : callable
-        Takes the judge of some rows, and the number of their fold among those that are held out.
-        Returns the scores of the rows by the models that have not seen it, (n_models, n_rows).
-    reader : int
-        The number of what makes rows of the table into the data of the models.
+    n : int
+        The number of folds. Every fold is held out, or only the later ones if `is_forward`.
+    places : ndarray of shape (n_parts,), int64, ascending
+        The places of first rows of queries, from which on the fold is another one.
+    folds : ndarray of shape (n_parts,), int64
+    is_forward : bool
+        Whether a fold is held out by the model of the folds before it, not by that of all others.
     """
 
-    scores: Callable[[Judge, int], Vector]
-    reader: int = 0
+    n: int
+    places: Rows
+    folds: Rows
+    is_forward: bool = False
+
+    @classmethod
+    def of(cls, table: Table, cv: object) -> Folds:
+        """Return the folds of an int or a `QueryKFold`, which are those of the rows in memory.
+
+        With None, every group is a fold, and so it is with "forward". The survey of the table knows
+        where queries begin, and their groups.
+
+        Raises
+        ------
+        ValueError
+            If `cv` is something else, or if there are fewer queries than folds.
+        """
+        if not table.has_queries:
+            raise ArgumentError("cv", f"needs query ids to make folds of: {table.advice_on_ids}")
+        begins, groups = table.survey().begins, table.survey().group_of
+        forward = isinstance(cv, str) and cv == FORWARD
+        if not (forward or cv is None or isinstance(cv, (QueryKFold, Integral))):
+            raise ValueError(
+                f"cv must be None, a number of folds >= 2, a QueryKFold or {FORWARD!r} for a "
+                f"table, whose rows have no numbers, got {cv!r}"
+            )
+        if forward and groups is None:
+            raise ArgumentError(
+                None,
+                f"{{cv={cv!r}}} holds every group out by the model of the groups before it: give "
+                "scan the column, as {groups=}",
+            )
+        if (forward or cv is None) and groups is not None:
+            folds, n = groups, int(groups.max()) + 1
+            if n < 2:
+                raise ArgumentError(
+                    "groups", "must be two or more, one to fit to and one to hold out"
+                )
+        else:
+            held = np.arange(len(begins))
+            if groups is not None:  # in the order of their first queries
+                held = Queries.make(len(groups), qid=groups).index()
+            what = () if groups is None else ("groups",)
+            try:
+                splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
+                folds = splitter.fold_of_query(int(held.max()) + 1, *what)[held]
+            except ValueError as error:
+                found = ONE_QUERY if len(begins) == 1 else None
+                raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error
+            n = splitter.n_splits
+        first = np.flatnonzero(np.diff(folds, prepend=-1))
+        return cls(n, begins[first], folds[first], forward)
+
+    @property
+    def first(self) -> int:
+        """The first fold that is held out."""
+        return int(self.is_forward)
+
+    def trains(self, fold: int, folds: Any) -> Any:
+        """Tell whether the model that judges a fold is fitted to other folds."""
+        return folds < fold if self.is_forward else folds != fold
+
+    def of_runs(self, rows: TableRows) -> Rows:
+        """Return the fold of every query, (n_runs,).
+
+        Raises
+        ------
+        ValueError
+            If a fold does not begin with a query, because the rows have another order than before.
+        """
+        begins = rows.begins
+        known = np.searchsorted(self.places, begins, side="right")
+        within = np.searchsorted(self.places, begins + rows.sizes, side="left")
+        if (within > known).any():
+            raise changed("its rows came in another order than before")
+        return self.folds[known - 1]
+
+
+def parts_of(
+    data: RankingData, rows: TableRows, folds: Folds | None
+) -> list[tuple[int, RankingData]]:
+    """Return (fold, its data) for the data of some rows of a table; fold 0 without folds."""
+    if folds is None:
+        return [(0, data)]
+    fold_of_row = np.repeat(folds.of_runs(rows), rows.sizes)
+    present = np.unique(fold_of_row).tolist()
+    if len(present) == 1:
+        return [(present[0], data)]
+    return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in present]
+
+
+@dataclass(frozen=True, eq=False)
+class OutsideFold:
+    """How often rows of a table count where one fold is held out."""
+
+    folds: Folds
+    fold: int
+
+    def __call__(self, rows: TableRows) -> Vector:
+        known = self.folds.trains(self.fold, self.folds.of_runs(rows))
+        return np.repeat(known, rows.sizes).astype(np.float64)
+
+
+# What returns the scores of the rows of a judge by models that have not seen them,
+# (n_models, n_rows), given the number of their fold among those that are held out; and the number
+# of what makes rows of the table into the data of the models.
+HeldOutModels = tuple[Callable[[Judge, int], Vector], int]
 
 
 def linear_scores(coefs: Sequence[Vector], judge: Judge, fold: int) -> Vector:
@@ -82,7 +191,7 @@ class TableJudge:
     ) -> Judged:
         """Judge the models of every one of `counts`, or those of all rows, in one pass."""
         assert isinstance(data, Blocks)
-        (found,) = self.judge(data.steps[:1], [HeldOutModels(partial(linear_scores, coefs))])
+        (found,) = self.judge(data.steps[:1], [(partial(linear_scores, coefs), 0)])
         return found
 
     def judge(
@@ -91,23 +200,19 @@ class TableJudge:
         candidates: Sequence[HeldOutModels],
     ) -> list[Judged]:
         """Judge the models of all candidates by rows that they have not seen, in one pass."""
-        models = tuple(candidates)
-        block = partial(_sums, tuple(readers), models, self.metric, self.folds)
+        block = partial(_sums, readers, candidates, self.metric, self.folds)
         found = self.held.reduce(Task(block, join_by_key))
-        return [
-            self._judged({fold: one for (number, fold), one in found.items() if number == at})
-            for at in range(len(candidates))
-        ]
-
-    def _judged(self, found: dict[int, MetricSums]) -> Judged:
-        """Return what a pass has found of one candidate in every fold."""
-        whole = reduce(MetricSums.join, (found[fold] for fold in sorted(found)))
-        if self.folds is None:
-            return Judged(whole.defined, whole.deviations)
-        splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
-        for fold, sums in found.items():
-            splits[fold] = sums.defined
-        return Judged(whole.defined, deviations_of(splits), splits)
+        judged = []
+        for at in range(len(candidates)):
+            own = {fold: found[number, fold] for number, fold in sorted(found) if number == at}
+            whole, splits = reduce(MetricSums.join, own.values()), None
+            deviations = whole.deviations
+            if self.folds is not None:
+                splits = np.full((self.folds.n - self.folds.first, len(whole.means)), np.nan)
+                splits[[*own]] = [sums.defined for sums in own.values()]
+                deviations = deviations_of(splits)
+            judged.append(Judged(whole.defined, deviations, splits))
+        return judged
 
 
 def _sums(
@@ -120,15 +225,44 @@ def _sums(
     """Return the sums of the metric over some whole queries, for every candidate and fold."""
     found = {}
     for number, reader in enumerate(readers):
-        mine = [at for at, one in enumerate(candidates) if one.reader == number]
+        mine = [at for at, (_, own) in enumerate(candidates) if own == number]
         for number_of_fold, data in parts_of(reader(rows), rows, folds) if mine else ():
             fold = number_of_fold - (0 if folds is None else folds.first)
             if fold < 0:
                 continue  # no model was fitted to groups before
             judge = Judge.of_rows(data, metric)
             for at in mine:
-                found[at, fold] = judge.sums(candidates[at].scores(judge, fold))
+                found[at, fold] = judge.sums(candidates[at][0](judge, fold))
     return found
+
+
+def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
+    """Return metrics that have the same meaning in every block of a table.
+
+    Raises
+    ------
+    ValueError
+        If a metric does not take the labels of the table.
+    """
+    for metric in metrics:
+        if metric.clip:
+            raise ValueError(
+                f"{metric!r} must have no clip for a table, whose clicks are divided by "
+                "propensities as they are read: give rows in memory, or leave the clip out"
+            )
+    survey = table.survey()
+    try:
+        check_labels(metrics, survey.labels)
+    except ArgumentError as error:  # it names a row of these few labels
+        error.row, error.place = None, "the table"
+        raise
+    warn_of_relevant(metrics, survey.lowest, survey.highest, survey.n_rows)
+    return [
+        replace(metric, max_grade=survey.highest)
+        if metric.family == "err" and metric.max_grade is None
+        else metric
+        for metric in metrics
+    ]
 
 
 def table_metric(table: Table, scoring: Scoring) -> Metric:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import accumulate, product
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
-from pairgram._support.arrays import BLOCK_ROWS, blocks
 from pairgram._support.checks import ONE_QUERY, ArgumentError, Rows, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.row_warnings import warn_of_equal_labels
@@ -25,7 +23,7 @@ from pairgram.data.pairs import (
     no_training_pairs,
 )
 from pairgram.data.queries import Queries
-from pairgram.features.base import dense, node_map_of, rounding_of
+from pairgram.features.base import node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import Candidate, RidgeSpec
@@ -40,11 +38,10 @@ from pairgram.solvers.path_judges import (
     spread_of,
 )
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, RidgePath
-from pairgram.solvers.statistics import NO_GRAM, clear_noise, require_gram, sums_of
-from pairgram.tables.blocks import BlockReader
+from pairgram.solvers.statistics import NO_GRAM, clear_noise, mean_of, require_gram, sums_of
+from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
-from pairgram.tables.folds import Folds, parts_of
-from pairgram.tables.judge import HeldOutModels, TableJudge, linear_scores
+from pairgram.tables.judge import Folds, TableJudge, linear_scores, parts_of
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.survey import MOST_LEVELS, Survey
 from pairgram.tables.table import Table
@@ -67,8 +64,6 @@ class LevelSums(NamedTuple):
     rounding : ndarray of shape (n_features,)
         The size of the rounding errors of H, if compiled code makes it, otherwise 0.
     n_rows : int
-    spread : float
-        The largest range of the targets of a block; see `PathTies`.
     """
 
     degrees: Vector
@@ -78,9 +73,8 @@ class LevelSums(NamedTuple):
     sums: Vector
     rounding: Vector
     n_rows: int
-    spread: float
 
-    def join(self, other: LevelSums) -> LevelSums:
+    def __add__(self, other: Any) -> LevelSums:
         """Return the statistics of the rows of both, by Chan's formula for every label."""
         weights = self.weights + other.weights
         share = np.divide(other.weights, weights, out=np.zeros_like(weights), where=weights > 0)
@@ -95,7 +89,6 @@ class LevelSums(NamedTuple):
             sums=sums,
             rounding=np.maximum(self.rounding, other.rounding),
             n_rows=self.n_rows + other.n_rows,
-            spread=max(self.spread, other.spread),
         )
 
 
@@ -135,14 +128,14 @@ class LevelPairs:
         """
         if not settings.joins_all_rows or settings.compiled == "kept":
             return None
-        levels, weights = survey.levels, survey.level_weights
-        if levels is None or weights is None:
+        if survey.levels is None:
             raise ArgumentError(
                 None,
                 f"{{pairs={settings.kind!r}}} with {{scope='global'}} takes at most "
                 f"{MOST_LEVELS:,} distinct labels in a table, got more: the weight of every label "
                 "is needed first. Give {pairs='with_ties'}, which takes any labels",
             )
+        levels, weights = survey.levels
         found = settings.levels(levels)
         omega = 1.0 - np.eye(len(levels)) if found is None else found[1]
         with np.errstate(over="ignore", invalid="ignore"):  # the weight of all pairs is checked
@@ -170,31 +163,16 @@ class LevelPairs:
         assert queries.ids is not None
         labelled = replace(data, queries=queries, query_weights=self.degrees[queries.ids])
         sums, _ = sums_of(labelled, self.within)
-        n_levels = len(self.levels)
-        targets = data.target(self.within)
-        origin = np.append(dense(data.features(slice(0, 1))), targets[0]).astype(np.float64)
-        weights = np.bincount(numbers, data.v, minlength=n_levels).astype(np.float64)
-        means = np.zeros((n_levels, len(origin)))
-        share = data.v / np.where(weights > 0, weights, 1.0)[numbers]
-        with single_threaded_blas:
-            for rows in blocks(len(numbers), BLOCK_ROWS):
-                values = np.column_stack([dense(data.features(rows)), targets[rows]]) - origin
-                places = (numbers[rows], np.arange(len(values)))
-                shape = (n_levels, len(values))
-                means += scipy.sparse.csr_array((share[rows], places), shape) @ values
+        _, origin, _ = mean_of(data.take(np.arange(1)), self.within)
+        weights, means = np.zeros(len(self.levels)), np.zeros((len(self.levels), len(sums)))
+        for level in queries.ids.tolist():
+            part = data.take(np.flatnonzero(numbers == level))
+            weights[level], first, mean = mean_of(part, self.within)
+            means[level] = first - origin + mean
         rounding = np.zeros(len(origin) - 1)
         if node_map_of(data.feature_map, data.X.dtype) is not None:
             rounding = rounding_of(data.feature_map, data.X[:256])
-        return LevelSums(
-            self.degrees,
-            weights,
-            origin,
-            means,
-            sums,
-            rounding,
-            len(numbers),
-            float(np.ptp(targets)),
-        )
+        return LevelSums(self.degrees, weights, origin, means, sums, rounding, len(numbers))
 
     def _numbers(self, y: Vector) -> Rows:
         numbers = np.searchsorted(self.levels, y)
@@ -233,23 +211,28 @@ class Totals(NamedTuple):
 
     Attributes
     ----------
-    gram : PairSums
-        Its feature map is None: the reader of the rows has it.
+    gram : PairSums, or LevelSums while they are summed
+        Its feature map is None: what reads the rows has it.
     spread : float
-        The largest range of the targets of a query; see `PathTies`.
+        The largest range of the targets of a query, or of a block; see `PathTies`.
     n_with_pairs : int
         The number of queries that have pairs. If all rows form pairs with each other, it is the
         number of rows that have weight, or, where weights depend on two labels, of labels whose
         rows have pairs.
     """
 
-    gram: PairSums
+    gram: Any
     spread: float
     n_with_pairs: int
 
     @classmethod
-    def of(cls, data: RankingData, settings: Pairs, counts: bool) -> Totals:
+    def of(
+        cls, data: RankingData, settings: Pairs, levels: LevelPairs | None, counts: bool
+    ) -> Totals:
         """Return the statistics of some rows."""
+        if levels is not None:
+            spread = float(np.ptp(data.target(levels.within)))
+            return cls(levels.sums(data), spread, levels.n_with_pairs)
         gram = replace(PairSums.of(data, settings, counts=counts), feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
@@ -257,12 +240,11 @@ class Totals(NamedTuple):
 
     def join(self, other: Totals) -> Totals:
         """Return the statistics of both."""
-        others = replace(other.gram, settings=self.gram.settings)  # a sent ω is another object
-        return Totals(
-            self.gram + others,
-            max(self.spread, other.spread),
-            self.n_with_pairs + other.n_with_pairs,
-        )
+        gram, levels = other.gram, isinstance(other.gram, LevelSums)
+        if not levels:  # a sent ω is another object
+            gram = replace(gram, settings=self.gram.settings)
+        n_with_pairs = self.n_with_pairs + (0 if levels else other.n_with_pairs)
+        return Totals(self.gram + gram, max(self.spread, other.spread), n_with_pairs)
 
     def has_pairs(self, settings: Pairs) -> bool:
         """Tell whether any pair counts."""
@@ -282,18 +264,19 @@ class Totals(NamedTuple):
         return self.gram
 
 
-Key = tuple[int, Pairs, int]  # the number of the reader, the settings, the fold
-# The same by the number of the settings, because an ω that was sent elsewhere is another object.
-Found = dict[tuple[int, int, int], Totals | LevelSums]
+# What makes rows of whole queries into data, and statistics by the number of this, by the settings
+# (or their number, because an ω that was sent elsewhere is another object), and by the fold.
+Reader = Callable[[TableRows], RankingData]
+Found = dict[tuple[int, Any, int], Totals]
 
 
 def statistics_of(
     table: Table,
-    readers: Sequence[BlockReader],
+    readers: Sequence[Reader],
     settings: Sequence[Pairs],
     counts: bool,
     folds: Folds | None,
-) -> dict[Key, Totals]:
+) -> Found:
     """Return the statistics of a table, which is read once.
 
     With `counts`, they count the queries in which each feature varies, as scaling needs.
@@ -303,72 +286,46 @@ def statistics_of(
     ValueError
         If the pairs of all rows need the weight of every label, and there are too many labels.
     """
-    distinct = tuple(dict.fromkeys(settings))
+    distinct, survey = tuple(dict.fromkeys(settings)), table.survey()
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
-    survey = table.survey()
-    levels = tuple(LevelPairs.of(one, survey) for one in distinct)
-    block = partial(_statistics, tuple(readers), distinct, levels, counts, folds)
+    pairs = [(one, LevelPairs.of(one, survey)) for one in distinct]
+    block = partial(_statistics, readers, pairs, counts, folds)
     found = table.reduce(Task(block, join_by_key, needs_queries=whole))
     totals = {}
     for (number, at, fold), one in found.items():
-        pairs = levels[at]
-        if pairs is not None:
-            one = Totals(pairs.gram(one, counts), one.spread, pairs.n_with_pairs)
-        gram = replace(one.gram, settings=distinct[at])
-        totals[number, distinct[at], fold] = one._replace(gram=gram)
+        own, levels = pairs[at]
+        gram = one.gram if levels is None else levels.gram(one.gram, counts)
+        totals[number, own, fold] = one._replace(gram=replace(gram, settings=own))
     return totals
 
 
 def _statistics(
-    readers: tuple[BlockReader, ...],
-    settings: tuple[Pairs, ...],
-    levels: tuple[LevelPairs | None, ...],
+    readers: Sequence[Reader],
+    pairs: Sequence[tuple[Pairs, LevelPairs | None]],
     counts: bool,
     folds: Folds | None,
     rows: TableRows,
 ) -> Found:
     """Return the statistics of some rows of whole queries, for every reader and fold."""
-    found: Found = {}
-    for number, reader in enumerate(readers):
-        for fold, data in parts_of(reader.data(rows), rows, folds):
-            for at, (one, pairs) in enumerate(zip(settings, levels, strict=True)):
-                found[number, at, fold] = (
-                    Totals.of(data, one, counts) if pairs is None else pairs.sums(data)
-                )
-    return found
+    return {
+        (number, at, fold): Totals.of(data, *one, counts)
+        for number, reader in enumerate(readers)
+        for fold, data in parts_of(reader(rows), rows, folds)
+        for at, one in enumerate(pairs)
+    }
 
 
-def warn_of_equal_table(table: Table, totals: dict[Key, Totals]) -> None:
+def warn_of_equal_table(table: Table, totals: Found) -> None:
     """Warn if pairs of a table are all tied, as `LinearRanker` does for arrays."""
     if any(key[1].compiled != "kept" for key in totals):
         return
     if any(key[1].joins_all_rows for key in totals):
-        weights = table.survey().level_weights  # None stands for many labels
-        differ = weights is None or bool(np.count_nonzero(weights) > 1)
+        levels = table.survey().levels  # None stands for many labels
+        differ = levels is None or bool(np.count_nonzero(levels[1]) > 1)
     else:
         differ = any(one.spread > 0 for one in totals.values())
     if not differ:
         warn_of_equal_labels()
-
-
-class SolvedPath(NamedTuple):
-    """The models of a path of ridges, and their models without the rows that are held out.
-
-    Attributes
-    ----------
-    coordinates : Coordinates
-        With the statistics of all rows.
-    alphas : ndarray of shape (n_alphas,), descending
-    solved : ndarray of shape (n_alphas, n_dimensions)
-        The models of all rows, in the coordinates.
-    scores : callable
-        What scores rows by models that have not seen them; see `HeldOutModels`.
-    """
-
-    coordinates: Coordinates
-    alphas: Vector
-    solved: Vector
-    scores: Callable[[Judge, int], Vector]
 
 
 def solve_path(
@@ -376,10 +333,20 @@ def solve_path(
     coordinates: Coordinates,
     settings: Pairs,
     scale: bool,
-    given: Vector | None,
+    alphas: Vector | None,
     judge: TableJudge,
-) -> SolvedPath:
+) -> tuple[Coordinates, Vector, Vector, Callable[[Judge, int], Vector]]:
     """Solve one combination of settings from the statistics of every fold.
+
+    Returns
+    -------
+    coordinates : Coordinates
+        With the statistics of all rows.
+    alphas : ndarray of shape (n_alphas,), descending
+    solved : ndarray of shape (n_alphas, n_dimensions)
+        The models of all rows, in the coordinates.
+    scores : callable
+        What scores rows by models that have not seen them; see `HeldOutModels`.
 
     Raises
     ------
@@ -390,20 +357,17 @@ def solve_path(
     whole = _sum_of(parts)
     total = whole.with_pairs(settings)
     coordinates = replace(coordinates, _known={settings: total})
-    alphas = None if given is None else np.sort(given)[::-1].copy()
     rests = [] if judge.folds is None else _rests(parts, judge.folds, settings)
     if coordinates.constraint is not None:
         alphas, solved = coordinates.constrained(total, alphas, scale)
         found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
-        scores = partial(linear_scores, found or [solved])
-        return SolvedPath(coordinates, alphas, solved, scores)
+        return coordinates, alphas, solved, partial(linear_scores, found or [solved])
     by_identities = judge.leaves_out and judge.folds is None
     ridge = total.decompose(scale=scale, basis=by_identities)
-    started = coordinates.data.offset is not None
-    alphas = ridge.default_alphas(started) if alphas is None else alphas
+    if alphas is None:
+        alphas = ridge.default_alphas(coordinates.data.offset is not None)
     rounding = ridge.rounding(coordinates.data.dtype)
     ties = PathTies.at(ridge, alphas, whole.spread, rounding)
-    solved = ridge.coef(alphas)
     if by_identities:
         if whole.n_with_pairs < 2:
             raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
@@ -414,7 +378,7 @@ def solve_path(
             for rest in rests
         ] or [ridge]
         scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
-    return SolvedPath(coordinates, alphas, solved, scores)
+    return coordinates, alphas, ridge.coef(alphas), scores
 
 
 def _left_out_scores(
@@ -434,26 +398,22 @@ def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: in
 
 def _rests(parts: dict[int, Totals], folds: Folds, settings: Pairs) -> list[PairSums]:
     """Return the statistics of the folds that train the model of every fold that is held out."""
-    before: list[Totals | None] = [None]
-    for fold in range(folds.n):
-        before.append(_joined(before[-1], parts.get(fold)))
+    own = [parts.get(fold) for fold in range(folds.n)]
+    before = [None, *accumulate(own, _joined)]
     after: Totals | None = None
-    rests: list[Totals | None] = []
+    rests: list[Any] = []
     for fold in range(folds.n - 1, folds.first - 1, -1):
-        rests.append(_joined(before[fold], None if folds.is_forward else after))
-        after = _joined(parts.get(fold), after)
-    grams = []
-    for number, rest in enumerate(reversed(rests)):
+        rests.insert(0, _joined(before[fold], None if folds.is_forward else after))
+        after = _joined(own[fold], after)
+    for number, rest in enumerate(rests):
         if rest is None or not rest.has_pairs(settings):
             raise no_training_pairs(number)
-        grams.append(rest.gram)
-    return grams
+    return [rest.gram for rest in rests]
 
 
 def _joined(first: Totals | None, second: Totals | None) -> Totals | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return first.join(second)
+    found = [one for one in (first, second) if one is not None]
+    return reduce(Totals.join, found) if found else None
 
 
 def _sum_of(parts: dict[int, Totals]) -> Totals:
@@ -479,108 +439,62 @@ TABLE_GRAM = 3
 
 def fit_ridges(
     spec: RidgeSpec,
-    table: Table,
-    readers: Sequence[BlockReader],
+    ways: Sequence[Blocks[RankingData]],
     judge: TableJudge | None,
     prior: Prior | None,
+    scores: Any,
 ) -> dict[str, Any]:
-    """Return the attributes of the model that is fitted to a table.
+    """Return the attributes of the model that is fitted to a table, in one of several ways.
 
-    The features are read once, and once more to judge scores.
+    The features are read once, and once more to judge scores. `scores` are those of the prior.
     """
-    advice = NO_GRAM
+    table, advice = ways[0].table, NO_GRAM
     if table.layout.sparse:
         advice = (
             f"take fewer features, or a machine with {table.bytes_in_memory / 2**30:.3g} GiB "
             "for the sparse rows, which in memory need no such matrix, or RankSVM, which reads "
             "them again and again"
         )
-    for reader in readers:
-        require_gram(reader.pattern.n_features, TABLE_GRAM, advice)
-    pairs = [_in_coordinates(spec, reader) for reader in readers]
-    own, n_settings = [reader for reader, _ in pairs], len(spec.settings) * len(spec.scales)
-    work = _work(spec, judge)
-    first = replace(pairs[0][1], work=work)
-    first.warn_of_time(len(own) * n_settings, table.survey().n_rows)
-    folds = None if judge is None else judge.folds
-    totals = statistics_of(table, own, spec.settings, any(spec.scales), folds)
-    patterns = [reader.pattern for reader in readers]
+    readers: list[Reader] = []
+    all_coordinates, folds = [], None if judge is None else judge.folds
+    for way in ways:
+        require_gram(way.pattern.n_features, TABLE_GRAM, advice)
+        if any(spec.scales) or spec.constraint is not None:
+            coordinates = spec._coordinates(way.pattern)
+        else:
+            coordinates = Coordinates.of_features(way.pattern, spec.settings)
+        all_coordinates.append(coordinates.keeping_statistics())
+        readers += Blocks.of(table, coordinates.data, scores).steps
+    work = ONE_RIDGE
+    if judge is not None:
+        n_alphas = len(DEFAULT_POWERS) if spec.alphas is None else len(spec.alphas)
+        exact = judge.leaves_out and folds is None
+        work = Work(n_alphas, 1 + (0 if folds is None else folds.n), path=True, exact=exact)
+    n_times = len(ways) * len(spec.settings) * len(spec.scales)
+    replace(all_coordinates[0], work=work).warn_of_time(n_times, table.survey().n_rows)
+    totals = statistics_of(table, readers, spec.settings, any(spec.scales), folds)
     if judge is None:
-        fitted = _solved(spec, prior, totals, patterns[0], pairs[0][1])
+        (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates
+        assert spec.alphas is not None
+        total = totals[0, settings, 0].with_pairs(settings)
+        coordinates = replace(coordinates, _known={settings: total})
+        coef, sums, _ = coordinates.solve(settings, spec.alphas[0], scale=scale)
+        fitted = {"form_": "primal", "_column_sums": sums}
+        fitted |= spec._kept(ways[0].pattern, prior, {"coef_": coef})
     else:
-        fitted = _searched(spec, prior, totals, patterns, pairs, judge)
-    warn_of_equal_table(table, totals)
-    return fitted
-
-
-def _solved(
-    spec: RidgeSpec,
-    prior: Prior | None,
-    totals: dict[Key, Totals],
-    pattern: RankingData,
-    coordinates: Coordinates,
-) -> dict[str, Any]:
-    """Return the attributes of the model of one ridge."""
-    (settings,), (scale,) = spec.settings, spec.scales
-    assert spec.alphas is not None
-    total = totals[0, settings, 0].with_pairs(settings)
-    coordinates = replace(coordinates, _known={settings: total})
-    coef, sums, _ = coordinates.solve(settings, spec.alphas[0], scale=scale)
-    kept = spec._kept(pattern, prior, {"coef_": coef})
-    return {"form_": "primal", "_column_sums": sums} | kept
-
-
-def _searched(
-    spec: RidgeSpec,
-    prior: Prior | None,
-    totals: dict[Key, Totals],
-    patterns: Sequence[RankingData],
-    pairs: Sequence[tuple[BlockReader, Coordinates]],
-    judge: TableJudge,
-) -> dict[str, Any]:
-    """Return the attributes of the best model of a search."""
-    paths = []
-    for number, (_, coordinates) in enumerate(pairs):
-        for settings, scale in itertools.product(spec.settings, spec.scales):
+        solved, models = [], []
+        for number, settings, scale in product(range(len(ways)), spec.settings, spec.scales):
             parts = {
                 fold: one
-                for (reader_number, of, fold), one in totals.items()
-                if (reader_number, of) == (number, settings)
+                for (own, pairs, fold), one in totals.items()
+                if (own, pairs) == (number, settings)
             }
-            path = solve_path(parts, coordinates, settings, scale, spec.alphas, judge)
-            paths.append((number, settings, scale, path))
-    models = [HeldOutModels(path.scores, number) for number, _, _, path in paths]
-    judged = judge.judge([reader.data for reader, _ in pairs], models)
-    candidates = [
-        Candidate(
-            patterns[number],
-            path.coordinates,
-            settings,
-            scale,
-            path.alphas,
-            path.solved,
-            one,
-        )
-        for (number, settings, scale, path), one in zip(paths, judged, strict=True)
-    ]
-    return spec._chosen(candidates, judge.metric, prior)
-
-
-def _work(spec: RidgeSpec, judge: TableJudge | None) -> Work:
-    """Return what is solved of a table for every combination of settings."""
-    if judge is None:
-        return ONE_RIDGE
-    n_alphas = len(DEFAULT_POWERS) if spec.alphas is None else len(spec.alphas)
-    n_folds = 0 if judge.folds is None else judge.folds.n
-    exact = judge.leaves_out and judge.folds is None
-    return Work(n_alphas, 1 + n_folds, path=True, exact=exact)
-
-
-def _in_coordinates(spec: RidgeSpec, reader: BlockReader) -> tuple[BlockReader, Coordinates]:
-    """Return the primal coordinates of a table, and the reader of its rows in them."""
-    if any(spec.scales) or spec.constraint is not None:
-        coordinates = spec._coordinates(reader.pattern)
-    else:
-        coordinates = Coordinates.of_features(reader.pattern, spec.settings)
-    coordinates = coordinates.keeping_statistics()
-    return replace(reader, pattern=coordinates.data), coordinates
+            known = all_coordinates[number], settings, scale, spec._descending
+            coordinates, alphas, path, held_out = solve_path(parts, *known, judge)
+            solved.append((ways[number].pattern, coordinates, settings, scale, alphas, path))
+            models.append((held_out, number))
+        judged = judge.judge(readers, models)
+        candidates = [Candidate(*own, one) for own, one in zip(solved, judged, strict=True)]
+        fitted = spec._chosen(candidates, judge.metric, prior)
+    warn_of_equal_table(table, totals)
+    return fitted

@@ -2,90 +2,77 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
 from pairgram.data.blocks import Task
-from pairgram.tables.columns import Columns, TableRows, counted, shown_id
+from pairgram.tables.columns import Columns, TableRows, counted, shown_id, together
 
 K = TypeVar("K")
-S = TypeVar("S")
 T = TypeVar("T")
+# What is computed of a table, whatever it is; and what is made of some of its rows.
+AnyTask = Task[Any]
+Work = Callable[[TableRows], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Generic[S]):
+class Part:
     """The result for consecutive rows of a table. Their first and last query may be cut.
 
     Attributes
     ----------
-    head, tail : TableRows or None
-        The rows of the first query and of the last one, which may go on before and after these
-        rows. If all rows are of one query, there is no tail.
-    body : result of the queries between them, or None
+    open : tuple of TableRows
+        The rows of the first query, and of the last one if it is another, which may go on before
+        and after these rows.
+    body : result of the other queries, or None
     n_rows : tuple of int
         The number of rows of every partition.
     """
 
-    head: TableRows | None = None
-    body: S | None = None
-    tail: TableRows | None = None
+    open: tuple[TableRows, ...] = ()
+    body: Any = None
     n_rows: tuple[int, ...] = ()
 
     @classmethod
-    def of_rows(cls, rows: TableRows, task: Task[S]) -> Part[S]:
-        """Return the part of rows that are in memory."""
-        if not task.needs_queries:
+    def of_rows(cls, rows: TableRows, task: AnyTask, is_table: bool = False) -> Part:
+        """Return the part of rows that are in memory, which may be the whole table."""
+        if is_table or not task.needs_queries:
             return cls(body=task.block(rows))
-        n_runs = len(rows.sizes)
-        inner = rows.runs(1, n_runs - 1)
-        head, tail = rows.runs(0, 1), rows.runs(n_runs - 1, n_runs) if n_runs > 1 else None
-        body = None if inner is None else task.block(inner)
-        return cls(_open(head), body, _open(tail))
+        last = len(rows.sizes) - 1
+        ends = tuple(_open(rows.runs(run, run + 1)) for run in sorted({0, last}))
+        return cls(ends, task.block(rows.runs(1, last)) if last > 1 else None)
 
-    def join(self, other: Part[S], task: Task[S]) -> Part[S]:
+    def join(self, other: Part, task: AnyTask) -> Part:
         """Return the part of these rows and of those that follow them."""
-        n_rows = self.n_rows + other.n_rows
-        if not task.needs_queries:
-            return Part(body=_join(task, self.body, other.body), n_rows=n_rows)
-        if self.head is None or other.head is None:  # one of them has no rows
-            return replace(other if self.head is None else self, n_rows=n_rows)
-        last = self.head if self.tail is None else self.tail
-        if _same_query(last, other.head):
-            whole = [_open(last.then(other.head))]
-        else:
-            whole = [last, other.head]
-        head = self.head if self.tail is not None else whole.pop(0)
-        tail = other.tail
-        if tail is None and whole:
-            tail = whole.pop()
-        results = [_of_query(task, rows) for rows in whole if rows is not None]
-        body = self.body
-        for result in (*results, other.body):
-            body = _join(task, body, result)
-        return Part(head, body, tail, n_rows)
+        rows, at = [*self.open, *other.open], len(self.open)
+        if 0 < at < len(rows) and _same_query(rows[at - 1], rows[at]):
+            rows[at - 1 : at + 1] = [_open(together(rows[at - 1 : at + 1]))]
+        inner = (_of_query(task, one) for one in rows[1:-1])
+        body = join_all(task, [self.body, *inner, other.body])
+        return Part((*rows[:1], *rows[1:][-1:]), body, self.n_rows + other.n_rows)
 
-    def close(self, task: Task[S]) -> S | None:
+    def close(self, task: AnyTask) -> Any:
         """Return the result of all rows, whose first and last query are whole; None for none."""
-        result = self.body
-        if self.head is not None:
-            result = _join(task, _of_query(task, self.head), result)
-        if self.tail is not None:
-            result = _join(task, result, _of_query(task, self.tail))
-        return result
+        queries = [_of_query(task, rows) for rows in self.open]
+        return join_all(task, [*queries[:1], self.body, *queries[1:]])
 
 
-def _of_query(task: Task[S], rows: TableRows) -> S:
+def join_all(task: AnyTask, results: Sequence[Any]) -> Any:
+    """Return the result of all rows, given those of some after others; None stands for no rows."""
+    found: Any = None
+    for one in results:
+        found = one if found is None else found if one is None else task.join(found, one)
+    return found
+
+
+def _of_query(task: AnyTask, rows: TableRows) -> Any:
     """Return the result for the rows of one query, which errors name."""
     try:
         return task.block(rows)
@@ -106,16 +93,8 @@ def _located(error: ValueError, where: str, placed: bool = False) -> ArgumentErr
     return error
 
 
-def _join(task: Task[S], first: S | None, second: S | None) -> S | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return task.join(first, second)
-
-
-def _open(rows: TableRows | None) -> TableRows | None:
+def _open(rows: TableRows) -> TableRows:
     """Return rows of one query that wait for more of them, as a copy of their own."""
-    if rows is None:
-        return None
     if rows.n_bytes > limits.now.query_bytes:
         name = "the table" if rows.ids is None else f"query {verbatim(shown_id(rows.ids))}"
         raise ArgumentError(
@@ -133,32 +112,30 @@ def _same_query(first: TableRows, second: TableRows) -> bool:
 
 
 def fold(
-    batches: Iterator[TableRows], task: Task[S], name: str = "", is_table: bool = False
-) -> Part[S]:
+    batches: Iterable[TableRows], task: AnyTask, name: str = "", is_table: bool = False
+) -> Part:
     """Return the part of a partition, whose rows are read one batch after the other.
 
     Errors name the place of the rows: `name`, and their numbers in it. No query of a partition that
     `is_table`, the whole table, goes on outside: a single batch is then not cut.
     """
-    part: Part[S] = Part()
-    n_rows = 0
-    if is_table:
-        first = list(islice(batches, 2))
-        if len(first) == 1:
-            with placing(name, first[0]):
-                return Part(body=task.block(first[0]), n_rows=(first[0].n_rows,))
-        batches = chain(_popped(first), batches)
-    for batch in batches:
+    part: Part = Part()
+    batches, n_rows = iter(batches), 0
+    first = deque(islice(batches, 2 if is_table else 0))
+    is_table = len(first) == 1
+    for batch in chain((first.popleft() for _ in range(len(first))), batches):
         with placing(name, batch):
-            part = part.join(Part.of_rows(batch, task), task)
+            part = part.join(Part.of_rows(batch, task, is_table), task)
         n_rows += batch.n_rows
     return replace(part, n_rows=(n_rows,))
 
 
-def _popped(batches: list[TableRows]) -> Iterator[TableRows]:
-    """Yield batches, which a list does not keep alive."""
-    while batches:
-        yield batches.pop(0)
+def mapped(function: Work, batches: Iterable[TableRows], name: str) -> Iterator[Any]:
+    """Yield (what a function makes of a batch, its number of rows) of all rows of a partition."""
+    for batch in batches:
+        with placing(name, batch):
+            result = function(batch)
+        yield result, batch.n_rows
 
 
 @contextmanager
@@ -177,28 +154,19 @@ def placing(name: str, rows: TableRows) -> Iterator[None]:
         raise _located(error, where, placed=True)  # noqa: B904  it has its cause
 
 
-def join_by_id(parts: list[Part[S]], task: Task[S]) -> Part[S]:
+def join_by_id(parts: list[Part], task: AnyTask) -> Part:
     """Return the part of all rows, whose partitions have no order: open queries meet by their ids.
 
     The rows of an open query are put together in the order of the partitions' numbers.
     """
-    n_rows = tuple(count for part in parts for count in part.n_rows)
-    body: S | None = None
-    if parts:
-        bodies = [part.body for part in parts]
-        body = in_tree(0, len(parts), lambda at: bodies[at], partial(_join, task))
-    waiting: dict[Any, TableRows] = {}
+    waiting: dict[Any, list[Part]] = {}
     for part in parts:
-        for rows in (part.head, part.tail):
-            if rows is not None:
-                name = None if rows.ids is None else rows.ids[0]
-                known = waiting.get(name)
-                joined = rows if known is None else _open(known.then(rows))
-                assert joined is not None
-                waiting[name] = joined
-    for rows in waiting.values():
-        body = _join(task, body, _of_query(task, rows))
-    return Part(body=body, n_rows=n_rows)
+        for rows in part.open:
+            name = None if rows.ids is None else rows.ids[0]
+            waiting.setdefault(name, []).append(Part((rows,)))
+    pieces = [replace(part, open=()) for part in parts]
+    pieces += [part for same in waiting.values() for part in same]
+    return in_tree(iter([*pieces, Part()]), len(pieces) + 1, lambda a, b: a.join(b, task))
 
 
 def join_by_key(first: dict[K, Any], second: dict[K, Any]) -> dict[K, Any]:
@@ -209,85 +177,51 @@ def join_by_key(first: dict[K, Any], second: dict[K, Any]) -> dict[K, Any]:
     return joined
 
 
-def in_tree(first: int, last: int, leaf: Callable[[int], T], join: Callable[[T, T], T]) -> T:
-    """Return the results of leaves ``first … last − 1``, joined in a tree of their number alone.
+def in_tree(leaves: Iterator[T], n_leaves: int, join: Callable[[T, T], T]) -> T:
+    """Return the results of so many leaves, joined in a tree of their number alone.
 
-    Leaves are asked for in their order. At most ``log2(last − first) + 1`` results wait.
+    Leaves are asked for in their order. At most ``log2(n_leaves) + 1`` results wait.
     """
-    if last - first == 1:
-        return leaf(first)
-    middle = (first + last + 1) // 2
-    left = in_tree(first, middle, leaf, join)
-    return join(left, in_tree(middle, last, leaf, join))
+    if n_leaves == 1:
+        return next(leaves)
+    left = in_tree(leaves, (n_leaves + 1) // 2, join)
+    return join(left, in_tree(leaves, n_leaves // 2, join))
 
 
 # Is told how many rows have been worked on since the last call.
 Progress = Callable[[int], None]
 
 
-class Partition(ABC):
-    """Consecutive rows of a table, which can be read again and again."""
+class Partition:
+    """Consecutive rows of a table, which can be read again and again.
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What messages call the place: a file, or a part of the table."""
+    Attributes
+    ----------
+    name : str
+        What messages call the place: a file, or a part of the table.
+    files : sequence of str
+        The paths of the files on this machine that are read.
+    is_text : bool
+        Whether the rows stand in files of text, whose types are guessed.
+    folders : collection of str
+        The columns whose values stand in the names of folders, not in files.
+    leaves_zeros_out : bool
+        Whether rows hold no zeros, so that the last features may be absent.
+    """
 
-    @property
-    def files(self) -> Sequence[str]:
-        """The paths of the files on this machine that are read."""
-        return ()
+    name: Any
+    files: Any = ()
+    is_text: Any = False
+    folders: Any = ()
+    leaves_zeros_out: bool = False
 
-    @property
-    def is_text(self) -> bool:
-        """Whether the rows stand in files of text, whose types are guessed."""
-        return False
-
-    @property
-    def folders(self) -> Collection[str]:
-        """The columns whose values stand in the names of folders, not in files."""
-        return ()
-
-    @property
-    def leaves_zeros_out(self) -> bool:
-        """Whether rows hold no zeros, so that the last features may be absent."""
-        return False
-
-    @abstractmethod
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows, some at a time. `number` is that of the partition."""
+        raise NotImplementedError
 
     def with_texts(self, names: Iterable[str]) -> Self:
         """Return the partition, of which some columns are text, if its types are guessed."""
         return self
-
-
-Partitions: TypeAlias = Sequence[Partition]
-
-
-class Engine(Protocol):
-    """Where a table is worked on.
-
-    Attributes
-    ----------
-    keeps_order : bool
-        Whether partitions have an order, in which all results are joined.
-    """
-
-    keeps_order: bool
-
-    def run(
-        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
-    ) -> Part[S]:
-        """Return the part of all rows.
-
-        The parts of the partitions are joined by `in_tree`, in the order of the partitions.
-        """
-
-    def map(
-        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
-    ) -> Iterator[tuple[Any, int]]:
-        """Yield (what a function makes of a batch, its number of rows), in the rows' order."""
 
 
 # This many batches wait to be worked on.
@@ -297,98 +231,60 @@ READ_AHEAD = 2
 class LocalEngine:
     """Works on one partition after the other, and reads the next rows meanwhile."""
 
-    keeps_order = True
-
     def run(
-        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
-    ) -> Part[S]:
-        """Return the part of all rows; see `Engine`."""
-        with _ReadAhead(partitions, columns, task.reads_features) as reader:
+        self,
+        partitions: Sequence[Partition],
+        columns: Columns,
+        task: AnyTask,
+        progress: Progress | None,
+    ) -> Part:
+        """Return the part of all rows.
 
-            def leaf(number: int) -> Part[S]:
-                return fold(
-                    reader.batches(number, progress),
-                    task,
-                    partitions[number].name,
-                    len(partitions) == 1,
-                )
-
-            return in_tree(0, len(partitions), leaf, lambda a, b: a.join(b, task))
+        The parts of the partitions are joined by `in_tree`, in the order of the partitions.
+        """
+        n = len(partitions)
+        with closing(_ahead(partitions, columns, task.reads_features)) as ready:
+            parts = (
+                fold(_of_next(ready, progress), task, partition.name, n == 1)
+                for partition in partitions
+            )
+            return in_tree(parts, n, lambda a, b: a.join(b, task))
 
     def map(
-        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
-    ) -> Iterator[tuple[Any, int]]:
-        """Yield what a function makes of every batch; see `Engine`."""
-        with _ReadAhead(partitions, columns, True) as reader:
-            for number, partition in enumerate(partitions):
-                for batch in reader.batches(number):
-                    with placing(partition.name, batch):
-                        result = function(batch)
-                    yield result, batch.n_rows
-
-
-class _ReadAhead:
-    """Reads all partitions in a thread, `READ_AHEAD` batches before they are asked for."""
-
-    def __init__(self, partitions: Partitions, columns: Columns, features: bool) -> None:
-        self._partitions, self._columns, self._features = partitions, columns, features
-        self._ready: queue.Queue[Any] = queue.Queue(READ_AHEAD)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="pairgram-reader", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
         self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        while self._thread.is_alive():  # it may wait for room
-            try:
-                self._ready.get_nowait()
-            except queue.Empty:
-                self._thread.join(0.01)
+        partitions: Sequence[Partition],
+        columns: Columns,
+        function: Work,
+    ) -> Iterator[Any]:
+        """Yield (what a function makes of a batch, its number of rows), in the rows' order."""
+        with closing(_ahead(partitions, columns, True)) as ready:
+            for partition in partitions:
+                yield from mapped(function, _of_next(ready), partition.name)
 
-    def batches(self, number: int, progress: Progress | None = None) -> Iterator[TableRows]:
-        """Yield the batches of a partition. Partitions must be asked for in their order.
 
-        `progress` is told of a batch when the next one is asked for.
-        """
+def _ahead(partitions: Sequence[Partition], columns: Columns, features: bool) -> Generator[Any]:
+    """Yield the batches of all partitions, and None after each partition; a thread reads ahead."""
+    batches: Iterator[Any] = (
+        batch
+        for number, partition in enumerate(partitions)
+        for batch in chain(partition.batches(number, columns, features), [None])
+    )
+    pool = ThreadPoolExecutor(1, "pairgram-reader")
+    try:
+        waiting = deque(pool.submit(next, batches, None) for _ in range(READ_AHEAD))
         while True:
-            kind, value = self._ready.get()
-            if kind == "end":
-                return
-            if kind == "error":
-                raise value
-            yield value
-            if progress is not None:
-                progress(value.n_rows)
-
-    def _read(self) -> None:
-        try:
-            for number, partition in enumerate(self._partitions):
-                for batch in partition.batches(number, self._columns, self._features):
-                    self._hand_over("batch", batch)
-                self._hand_over("end", None)
-        except _Stopped:
-            pass
-        except BaseException as error:
-            with suppress(_Stopped):
-                self._hand_over("error", error)
-
-    def _hand_over(self, kind: str, value: object) -> None:
-        while not self._stop.is_set():
-            try:
-                self._ready.put((kind, value), timeout=0.1)
-                return
-            except queue.Full:
-                continue
-        raise _Stopped
+            yield waiting.popleft().result()
+            waiting.append(pool.submit(next, batches, None))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-class _Stopped(Exception):
-    """Nobody waits for further batches."""
+def _of_next(ready: Iterator[Any], progress: Progress | None = None) -> Iterator[TableRows]:
+    """Yield the batches of the next partition.
+
+    `progress` is told of a batch when the next one is asked for.
+    """
+    while (batch := next(ready)) is not None:
+        yield batch
+        if progress is not None:
+            progress(batch.n_rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from pairgram._support.checks import (
 )
 from pairgram._support.parameters import Missing, check, check_size
 from pairgram.tables.columns import (
-    UNKNOWN_WIDTH,
     Columns,
     TableRows,
     is_number,
@@ -36,11 +36,16 @@ from pairgram.tables.columns import (
 )
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.scanned import ScannedTable
-from pairgram.tables.sources import Source, source_of
-from pairgram.tables.table import Table, no_rows
+from pairgram.tables.sources import ArrowPartition, Source, source_of
+from pairgram.tables.table import Table, no_rows, of_parts
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
 NAMELESS = ("", "Unnamed: 0")
+
+# The length of the lists of a column of lists that the schema does not tell.
+UNKNOWN = -1
+# The types of which float32 holds every number.
+NARROW = {"float", "halffloat", "bool", "int8", "int16", "uint8", "uint16"}
 
 if TYPE_CHECKING:
     import pyarrow
@@ -194,21 +199,26 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source)
-    widths: dict[str, int] = {}
+    wanted: dict[str, int] = {}
     if features is not None and found.schema is not None:
-        listed = [features] if isinstance(features, str) else [str(name) for name in features]
-        features, widths = columns_of(listed, found.schema.names)
+        listed = [features] if isinstance(features, str) else map(str, features)
+        features, wanted = columns_of(list(listed), found.schema.names)
     named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
     columns = _columns(found, named | {"propensity": propensity}, features, exclude)
-    found = found.typed(columns)
-    has_queries = found.schema is None and found.has_queries
-    read = [*columns.names(False), *columns.names()]  # by any pass
-    engine = LocalEngine() if found.engine is None else found.engine(read)
-    if client is not None:
-        if found.engine is not None:
+    found, columns = found.typed(columns)
+    engine: Any = LocalEngine()
+    if found.engine is not None:
+        if client is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
-        engine = _dask_engine(client)
-    columns = _measured(columns, engine, found, widths)
+        engine = found.engine([*columns.names(False), *columns.names()])  # what any pass reads
+    elif client is not None:
+        try:
+            from pairgram.tables.dask import DaskEngine
+        except ImportError as error:
+            raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
+        engine = DaskEngine(client)
+    columns = _measured(columns, engine, found, wanted)
+    has_queries = found.schema is None and found.has_queries
     table = ScannedTable(
         columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
     )
@@ -243,18 +253,11 @@ def read_labels(
         As in `scan`, and if a value is missing.
     """
     found = source_of(source)
-    if found.schema is None:
-        columns = _columns(found, {"label": label, "qid": qid})
-    else:
-        if label is None:
-            raise ArgumentError("label", "must name the column of labels, got None")
-        _require_own(found.schema, {"label": label, "qid": qid})
-        columns = Columns((), label, qid, None, np.float64)
-    batches = _without_features(found, columns)
-    y = np.concatenate([rows.y for rows in batches])
-    if any(rows.ids is None for rows in batches):
-        return y, None
-    return y, np.concatenate([rows.query for rows in batches])
+    if found.schema is not None and label is None:
+        raise ArgumentError("label", "must name the column of labels, got None")
+    rows = _without_features(found, label, qid)
+    assert rows.y is not None
+    return rows.y, rows.query
 
 
 def read_ids(source: object, column: str) -> AnyArray:
@@ -268,70 +271,47 @@ def read_ids(source: object, column: str) -> AnyArray:
     found = source_of(source)
     if found.schema is None:
         raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
-    _require_own(found.schema, {"qid": column})
-    batches = _without_features(found, Columns((), None, column, None, np.float64))
-    return np.concatenate([rows.query for rows in batches])
+    return _without_features(found, None, column).query
 
 
-def _without_features(source: Source, columns: Columns) -> list[TableRows]:
+def _without_features(source: Source, label: str | None, qid: str | None) -> TableRows:
     """Return all rows in memory, without reading the features."""
-    source = source.typed(columns)
+    named = {"label": label, "qid": qid}
+    if source.schema is None:
+        columns = _columns(source, named)
+    else:
+        _require_own(source.schema, named)
+        columns = Columns((), label, qid, None, np.float64)
+    source, columns = source.typed(columns)
+    parts = enumerate(source.partitions)
     with source.files.unchanged():
-        batches = [
-            rows
-            for number, part in enumerate(source.partitions)
-            for rows in part.batches(number, columns, False)
-        ]
-    if not batches:
-        raise no_rows()
-    return batches
-
-
-def _dask_engine(client: Client | None) -> Any:
-    try:
-        from pairgram.tables.dask import DaskEngine
-    except ImportError as error:
-        raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
-    return DaskEngine(client)
+        return of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
 
 
 def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
     """Return the columns with the lengths of all lists, which must be those that are wanted."""
-    if columns.width is None and not columns.widths:
-        for name, width in wanted.items():
-            require_width(name, width, 0)
-        return columns
-    if not columns.features:
-        return columns
-    widths: list[int] = []
-    for name, width in zip(columns.features, columns.widths or (columns.width or 0,), strict=True):
-        if width == UNKNOWN_WIDTH:
-            refused = columns.refused if name in getattr(columns.refused, "kinds", ()) else None
-            alone = replace(columns.for_scores(()), features=(name,), width=width, widths=())
-            alone = replace(alone, refused=refused)
-            width = _width(engine, source, alone)
-            if width == 0:
-                raise ArgumentError(
-                    "features",
-                    f": column {verbatim(repr(name))} must hold lists of one number or more, got "
-                    "empty lists",
-                )
+    known = columns.lists
+    unknown = [name for name, width in known.items() if width == UNKNOWN]
+    if unknown:
+        read = replace(columns.for_scores(tuple(unknown)), features=(), widths=())
+        found = next(engine.map(source.partitions, read, _first_lengths), None)
+        if found is None:
+            raise no_rows()
+        known |= dict(zip(unknown, found[0], strict=True))
+    for name, width in known.items():
+        if name in unknown and not width:
+            raise ArgumentError(
+                "features",
+                f": column {verbatim(repr(name))} must hold lists of one number or more, got "
+                "empty lists",
+            )
         require_width(name, wanted.get(name, width), width)
-        widths.append(width)
-    if columns.width is not None:
-        return replace(columns, width=widths[0])
-    return replace(columns, widths=tuple(widths))
+    return replace(columns, widths=tuple(known.values()))
 
 
-def _width(engine: Any, source: Source, columns: Columns) -> int:
-    """Return the length of the first list of a column of lists."""
-    for width, _ in engine.map(source.partitions, columns, _n_columns):
-        return int(width)
-    raise no_rows()
-
-
-def _n_columns(rows: TableRows) -> int:
-    return int(rows.X.shape[1])
+def _first_lengths(rows: TableRows) -> list[int]:
+    """Return the lengths of the first lists of the columns that are kept; 0 for none."""
+    return [len(column[0].as_py() or ()) for column in rows.kept.columns]
 
 
 def _columns(
@@ -350,35 +330,35 @@ def _columns(
                     f"got {verbatim(repr(value))}",
                 )
         dtype, sparse = source.dtype, source.sparse
-        return Columns((), None, None, None, dtype, source.n_features, sparse=sparse)
+        return Columns((), None, None, None, dtype, width=source.n_features, sparse=sparse)
     _require_own(source.schema, named)
     if named["groups"] is not None and named["qid"] is None:
         raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
     names = _features(source, named, features, exclude)
-    kinds = [value_type(source.schema.field(name).type) for name in names]
-    lists = [_is_list(kind) for kind in kinds]
-    widths = tuple(
-        (getattr(kind, "list_size", 0) or UNKNOWN_WIDTH) if of_lists else 0
-        for kind, of_lists in zip(kinds, lists, strict=True)
-    )
-    wrong, narrow = {}, True
-    for name, kind, of_lists in zip(names, kinds, lists, strict=True):
-        entry = kind.value_type if of_lists else kind
-        narrow &= _is_narrow(entry)
+    widths, wrong, narrow = [], {}, True
+    for name in names:
+        kind = value_type(source.schema.field(name).type)
+        is_list = re.match("(large_|fixed_size_)?list<", str(kind)) is not None
+        widths.append((getattr(kind, "list_size", 0) or UNKNOWN) if is_list else 0)
+        entry = kind.value_type if is_list else kind
+        narrow &= str(entry) in NARROW
         if not is_number(entry):
-            wrong[name] = "lists" if of_lists else kind_of(entry)
-    chosen = features is not None
+            wrong[name] = "lists" if is_list else kind_of(entry)
+    first = source.partitions[0] if source.partitions else None
+    if wrong and isinstance(first, ArrowPartition) and first.schema is not None:
+        wrong |= first.strays([name for name, kind in wrong.items() if kind == "text"])
+    refused = _refused(wrong, features is not None, named["qid"]) if wrong else None
     return Columns(
         tuple(names),
         named["label"],
         named["qid"],
         named["weight"],
         np.float32 if narrow else np.float64,
-        widths[0] if lists == [True] else None,
+        tuple(widths),
+        len(widths) > 1 or widths == [0],
         groups=named["groups"],
         propensity=named["propensity"],
-        widths=widths if any(lists) and len(lists) > 1 else (),
-        refused=_refused(wrong, chosen, named["qid"]) if wrong else None,
+        refused=refused,
     )
 
 
@@ -389,26 +369,25 @@ def _features(
     exclude: Sequence[str] | str | None,
 ) -> list[str]:
     """Return the names of the columns that are features."""
-    schema = source.schema
-    if isinstance(features, str):
-        features = [features]
-    left_out = [exclude] if isinstance(exclude, str) else list(exclude or ())
-    if features is not None and exclude is not None:
+    schema, chosen = source.schema, features
+    left_out = [exclude] if isinstance(exclude, str) else [*(exclude or ())]
+    if chosen is not None and exclude is not None:
         raise ArgumentError(
             "exclude", f"must be None with {{features=}}, got {verbatim(repr(exclude))}"
         )
     require_columns(left_out, schema.names, "exclude", "the table")
-    if features is None:
+    if chosen is None:
         own = {*named.values(), *left_out, *index_columns(schema), *source.folders}
-        if schema.names[0] in NAMELESS and schema.names[0] not in own:
-            own.add(schema.names[0])
-            name = "no name" if not schema.names[0] else "no name but that of pandas"
+        first = schema.names[0]
+        if first in NAMELESS and first not in own:
+            own.add(first)
             text = (
-                f"the first column has {name} and is left out, as the row numbers of pandas' to_csv"
+                f"the first column has no name{' but that of pandas' * bool(first)} and is left "
+                "out, as the row numbers of pandas' to_csv: name the features"
             )
-            warn_caller(f"{text}: name the features", UserWarning)
-        features = [field.name for field in schema if field.name not in own]
-    names = [str(name) for name in features]
+            warn_caller(text, UserWarning)
+        chosen = [name for name in schema.names if name not in own]
+    names = [chosen] if isinstance(chosen, str) else [str(name) for name in chosen]
     require_columns(names, schema.names, "features", "the table")
     refuse_repeated(names, "features")
     for name, value in named.items():
@@ -429,15 +408,15 @@ def _refused(wrong: dict[str, str], chosen: bool, qid: str | None) -> ArgumentEr
     """
     advice = (
         "; give the columns that are features by {features=}, or those that are not by "
-        "{exclude=}" + (", and query ids by {qid=}" if qid is None else "") + "{=; a fitted "
+        f"{{exclude=}}{', and query ids by {qid=}' * (qid is None)}{{=; a fitted "
         "model has its own as feature_names_in_}"
     )
     text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
     refused = ArgumentError("features", text, found=NO_NUMBERS)
     refused.kinds = wrong
-    if not chosen:
-        raise refused
-    return refused
+    if chosen and "lists" not in wrong.values():
+        return refused
+    raise refused
 
 
 def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:
@@ -450,20 +429,3 @@ def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:
                     "qid",
                     f"must not name {verbatim(repr(qid))}, which is the column of {{{name}=}}",
                 )
-
-
-def _is_list(kind: pyarrow.DataType) -> bool:
-    import pyarrow
-
-    types = pyarrow.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-def _is_narrow(kind: pyarrow.DataType) -> bool:
-    """Tell whether float32 holds every number of a type."""
-    import pyarrow
-
-    types = pyarrow.types
-    if types.is_floating(kind) or types.is_integer(kind):
-        return bool(kind.bit_width <= (32 if types.is_floating(kind) else 16))
-    return bool(types.is_boolean(kind))

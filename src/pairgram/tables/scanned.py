@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pairgram._support import limits
+from pairgram._support.arrays import features_among, judged, require_columns
+from pairgram._support.checks import ArgumentError, Vector
+from pairgram.data.blocks import Task
+from pairgram.data.dataset import RankingData
+from pairgram.data.hashed_ids import IdSet, QueryIds
+from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.data.streams import Stream
-from pairgram.tables.evaluation import evaluate_table
-from pairgram.tables.fits import fit_table
-from pairgram.tables.items import items_of
-from pairgram.tables.scores import arrays_of, scores_of_table
-from pairgram.tables.statistics import added
-from pairgram.tables.table import Table
+from pairgram.features.gaps import refuse_sparse
+from pairgram.features.row_values import Chain
+from pairgram.metrics.metric import Metric, MetricSums, per_query_scores
+from pairgram.rankers.batch_fit import BatchFit
+from pairgram.solvers.pair_sums import PairSums
+from pairgram.solvers.pairgram import Pairgram
+from pairgram.tables.blocks import data_of_block, one_row
+from pairgram.tables.columns import TableRows
+from pairgram.tables.fits import GivenTable
+from pairgram.tables.judge import checked_metrics
+from pairgram.tables.table import Table, no_rows
 
 
 class ScannedTable(Table, Stream):
@@ -19,26 +36,166 @@ class ScannedTable(Table, Stream):
 
     def fitted(self, model: Any, spec: Any, validation: Any) -> dict[str, Any]:
         """Return the attributes of a ranker that is fitted to the rows."""
-        return fit_table(self, model, spec, validation)
+        given = GivenTable(model, self, spec.rows)
+        spec = given.spec_of(spec)
+        known = given.in_memory(validation)
+        if known is None:
+            return given.with_told(spec.fit_stream(given, validation))
+        rows, validation = known
+        return rows.with_told(spec.fit_arrays(rows, validation))
+
+    def scored(self, model: Any, keep: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
+        """Return batches of scores by a fitted model, and of the columns that are kept."""
+        check_is_fitted(model)
+        table, model = self.for_model(model)
+        return table.for_scores(keep).each(partial(_scored, model))
 
     def scores(self, model: Any) -> Any:
-        """Return the scores of the rows by a fitted model."""
-        return scores_of_table(model, self)
+        """Return the scores of the rows by a fitted model, in their order."""
+        found = [scores for scores, _ in self.scored(model)]
+        if not found:
+            raise no_rows()
+        return np.concatenate(found)
 
     def statistics(self, total: Any) -> Any:
-        """Return statistics with the rows added."""
-        return added(total, self)
+        """Return statistics with the rows added, in one pass over their features."""
+        settings = total.settings
+        if self.is_of_clicks:
+            settings.require_clicks()
+        if self.layout.features and self.layout.label is None:
+            raise ValueError("Pairgram needs labels: give scan the column, as label=")
+        if not (self.has_queries or settings.joins_all_rows or settings.kind is None):
+            raise ArgumentError(
+                None,
+                f"Pairgram compares rows within queries: {self.advice_on_ids}, or give the "
+                "statistics scope='global'",
+            )
+        total._require_names(self.feature_names)
+        self.survey()
+        fill = self._fill_of(total)
+        table = self.filled() if fill is None else self.filling(fill)
+        first, feature_map = total._total.sums is None, total._total.feature_map
+        if feature_map is not None and first:
+            rows = table.sample(limits.now.sample_rows).rows.X
+            feature_map = total._total.fitted_map(rows, table.feature_names)
+        empty = total._of(
+            PairSums(settings, feature_map, table.feature_names, fill=fill),
+            QueryIds(None if total.ids is None else IdSet()),
+        )
+        pattern = replace(one_row(table), feature_map=feature_map)
+        block, needs_queries = partial(_added, empty, pattern), not settings.joins_all_rows
+        found = table.reduce(Task(block, _both_added, needs_queries=needs_queries))
+        return found if first else total._combine(found, 1)
+
+    def _fill_of(self, statistics: Pairgram) -> Vector | None:
+        """Return what takes the place of missing values; the table may say "zero" itself."""
+        if self.missing not in (None, "zero"):
+            raise ArgumentError(
+                "missing",
+                "{=of scan }must be 'zero' or None: statistics do not hold means and medians, "
+                "which would differ from table to table{=. Give the values themselves, such as "
+                "Pairgram(feature_map=model.feature_map_)}",
+            )
+        fill = statistics._fill_of(self.n_features, is_sparse=self.layout.sparse)
+        if self.missing is None:
+            return fill
+        if self.layout.sparse:
+            refuse_sparse()
+        if fill is not None and fill.any():
+            raise ArgumentError(
+                "missing", "{=of scan }must not be given: the statistics have other values than 0"
+            )
+        return np.zeros(self.n_features)
 
     def arrays(self, model: Any) -> tuple[Any, Any, Any]:
         """Return a model of arrays, all rows that it scores, and their query ids or None."""
-        return arrays_of(model, self)
+        check_is_fitted(model)
+        table, model = self.for_model(model)
+        rows = table.rows()
+        return model, rows.X, rows.query
 
     def items(self, model: Any, column: str | None, argument: str) -> tuple[Any, Any]:
-        """Return all rows with the columns that a model knows, and a column of ids or None."""
-        return items_of(model, self, column, argument)
+        """Return all rows with the columns that a model knows, and a column of ids or None.
+
+        The rows are a table of pyarrow if the model knows columns by their names.
+        """
+        table, layout = self, self.layout
+        if column is not None:
+            require_columns([column], self.names_of_columns, argument, "the table")
+            table = replace(table, layout=replace(layout, qid=column))
+        names = getattr(model, "feature_names_in_", None)
+        known = layout.feature_names() if names is None else [str(name) for name in names]
+        own = features_among(known, layout.features, column)
+        if own and (names is not None or column in layout.features):
+            table = table.with_features(own)
+        fill, read = Chain.of(getattr(model, "feature_map_", None)).fill, table.layout
+        if fill is not None and names is not None:
+            values = dict(zip(known, fill.fill_, strict=True))
+            others = [values.get(one, np.nan) for one in read.feature_names()]
+            table = table.filling(np.array(others))
+        elif read.fill is None:
+            table = table.with_gaps()
+        found = table.rows()
+        rows = found.X
+        if read.features and (names is not None or isinstance(model, BatchFit)):
+            import pyarrow
+
+            rows = pyarrow.table(dict(zip(read.feature_names(), rows.T, strict=True)))
+        return rows, None if read.qid is None else found.query
 
     def evaluate(
-        self, metrics: Sequence[Any], model: Any, *, per_query: bool, of_lists: bool
+        self, metrics: Sequence[Metric], model: Any, *, per_query: bool, of_lists: bool
     ) -> dict[str, Any]:
-        """Return metrics of a model on the rows; see `pairgram.evaluate`."""
-        return evaluate_table(metrics, self, model, per_query=per_query, of_lists=of_lists)
+        """Return metrics of a model on the rows, which are read once; see `pairgram.evaluate`."""
+        if of_lists and not self.has_queries and self.layout.label is not None:
+            n_rows = self.survey().n_rows
+            warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
+        if not hasattr(model, "predict"):
+            raise TypeError(
+                "with a table as y, score must be a fitted model with predict, got "
+                f"{type(model).__name__}"
+            )
+        self.require_labels("evaluate")
+        for metric in metrics if self.is_of_clicks else ():
+            metric.require_clicks("metrics")
+        table, model = self.for_model(model)
+        block = partial(_judged, model, checked_metrics(metrics, table), per_query)
+        found = table.reduce(Task(block, _join_judged if per_query else MetricSums.join))
+        values, ids = found if per_query else (found.defined.tolist(), None)
+        own = {} if ids is None else {"qid": ids}
+        return own | dict(zip([metric.name for metric in metrics], values, strict=True))
+
+
+def _scored(model: Any, rows: TableRows) -> tuple[Any, Any]:
+    return model.predict(rows.X), rows.kept
+
+
+def _added(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
+    """Return the statistics of some rows of whole queries, with the settings of empty ones."""
+    data = data_of_block(pattern, None, rows)
+    ids = empty._ids_with(data)
+    return empty._of(empty._total.with_rows(data, counts=True), ids)
+
+
+def _both_added(first: Pairgram, second: Pairgram) -> Pairgram:
+    return first._combine(second, 1)
+
+
+def _judged(model: Any, metrics: Sequence[Metric], per_query: bool, rows: TableRows) -> Any:
+    """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
+    assert rows.y is not None
+    queries = Queries.of_sizes(rows.sizes, rows.ids)
+    scores = np.asarray(judged(model, rows.X), np.float64)
+    values = per_query_scores(metrics, rows.y, scores[None], queries)[:, 0]
+    if per_query:
+        return values, rows.ids
+    weights = np.ones(len(rows.sizes))
+    if rows.weights is not None:
+        weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
+    return MetricSums.of(values, weights)
+
+
+def _join_judged(first: Any, second: Any) -> Any:
+    """Return the values and ids of the queries of two results."""
+    values = np.concatenate([first[0], second[0]], axis=1)
+    return values, None if first[1] is None else np.concatenate([first[1], second[1]])

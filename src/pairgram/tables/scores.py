@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import IO, TYPE_CHECKING, Any
-
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from typing import IO, Any
 
 from pairgram._support.arrays import require_columns
-from pairgram._support.checks import AnyArray, ArgumentError
+from pairgram._support.checks import ArgumentError
 from pairgram._support.files import WRITTEN, replacing
-from pairgram.tables.columns import TableRows, refuse_repeated
-from pairgram.tables.table import Table, as_table, no_rows
-
-if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
+from pairgram.data.streams import as_stream
+from pairgram.tables.columns import refuse_repeated
+from pairgram.tables.table import no_rows
 
 # The name of the column of scores.
 SCORE = "score"
@@ -25,39 +19,9 @@ SCORE = "score"
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
-def _scored(model: BaseEstimator, rows: TableRows) -> tuple[AnyArray, Any]:
-    """Return the scores of a batch by a model, and the columns that are kept."""
-    return model.predict(rows.X), rows.kept
-
-
-def _batches(
-    model: BaseEstimator, table: Table, keep: tuple[str, ...]
-) -> Iterator[tuple[Any, Any]]:
-    """Return batches of scores, and of the columns that are kept."""
-    check_is_fitted(model)
-    table, model = table.for_model(model)
-    return table.for_scores(keep).each(partial(_scored, model))
-
-
-def arrays_of(model: BaseEstimator, table: Table) -> tuple[BaseEstimator, Any, Any]:
-    """Return a model of arrays, all rows of a table that it scores, and their query ids."""
-    check_is_fitted(model)
-    table, model = table.for_model(model)
-    rows = table.rows()
-    return model, rows.X, rows.query
-
-
-def scores_of_table(model: BaseEstimator, table: Table) -> AnyArray:
-    """Return the scores of the rows of a table, in their order."""
-    found = [scores for scores, _ in _batches(model, table, ())]
-    if not found:
-        raise no_rows()
-    return np.concatenate(found)
-
-
 def predict(
-    model: BaseEstimator,
-    table: Table,
+    model: Any,
+    table: Any,
     *,
     output: str | os.PathLike[str] | None = None,
     keep: Sequence[str] | str | None = None,
@@ -110,7 +74,7 @@ def predict(
     except ImportError as error:
         message = "pairgram.predict needs pyarrow: pip install 'pairgram[parquet]'"
         raise ImportError(message) from error
-    if as_table(table) is None:
+    if as_stream(table) is None:
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
     if output is not None:
         ending = os.path.splitext(os.fspath(output))[1].lower()
@@ -128,7 +92,7 @@ def predict(
     require_columns(keep, names, "keep", "the table")
     if SCORE in keep:
         raise ArgumentError("keep", f"must not name {SCORE!r}, which is the column of the scores")
-    batches = _tables(_batches(model, table, tuple(keep)))
+    batches = _tables(table.scored(model, tuple(keep)))
     if output is None:
         return batches
     with replacing(output) as file:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from pairgram._support import limits
+from pairgram._support.arrays import reads_as_number
 from pairgram._support.files import naming, shown
 from pairgram.datasets.letor import (
     DAMAGE,
@@ -30,7 +31,7 @@ from pairgram.datasets.letor import (
     unpacked,
 )
 from pairgram.tables.columns import (
-    WHOLE,
+    GAPS,
     Columns,
     Place,
     TableRows,
@@ -44,55 +45,36 @@ from pairgram.tables.columns import (
     rows_of_arrays,
     rows_of_batches,
     to_arrow,
+    whole_numbers,
     with_types,
 )
 from pairgram.tables.passes import Partition
-from pairgram.tables.survey import NO_FILES, SeenFiles
+from pairgram.tables.survey import NO_FILES, SeenFiles, files_of
 
 
-@dataclass(frozen=True, eq=False)
-class LetorPartition(Partition):
-    """A LETOR file, plain or compressed.
+def _letor(path: str, columns: Columns) -> Iterator[Any]:
+    """Yield the rows of a LETOR file, plain or compressed, some at a time.
 
     Its ids are text, because one piece of the file does not know what ids another has.
     """
-
-    path: str
-    leaves_zeros_out = True  # so that the last columns may be absent
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        return shown(self.path)
-
-    @property
-    def files(self) -> list[str]:
-        """The path."""
-        return [self.path]
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        n_lines, first = 0, 0
-        with open(self.path, "rb") as raw, naming(self.path):
-            for text in _pieces(raw, self.name):
-                if any(line.partition(b"#")[0].strip() for line in io.BytesIO(text)):
-                    try:
-                        X, y, qid = read_letor(
-                            io.BufferedReader(io.BytesIO(text)),
-                            self.name,
-                            columns.dtype,
-                            columns.sparse,
-                            n_features=columns.n_features,
-                        )
-                    except LetorError as error:
-                        if error.line is not None:
-                            error.line += n_lines  # those of the file, not of the piece
-                        raise
-                    qid = None if qid is None else as_text_ids(qid)
-                    place = Place(self.name, number, first)
-                    yield rows_of_arrays(X, y, qid, None, columns, place, features)
-                    first += len(y)
-                n_lines += text.count(b"\n")
+    n_lines, name = 0, shown(path)
+    with open(path, "rb") as raw, naming(path):
+        for text in _pieces(raw, name):
+            if any(line.partition(b"#")[0].strip() for line in io.BytesIO(text)):
+                try:
+                    X, y, qid = read_letor(
+                        io.BufferedReader(io.BytesIO(text)),
+                        name,
+                        columns.dtype,
+                        columns.sparse,
+                        n_features=columns.n_features,
+                    )
+                except LetorError as error:
+                    if error.line is not None:
+                        error.line += n_lines  # those of the file, not of the piece
+                    raise
+                yield X, y, None if qid is None else as_text_ids(qid)
+            n_lines += text.count(b"\n")
 
 
 def _pieces(raw: io.BufferedReader, name: str) -> Iterator[bytes]:
@@ -139,6 +121,9 @@ CAUSES = {
     "does",
 }
 
+# What errors of pyarrow call columns and rows of files of text.
+IN_COLUMN, AT_ROW = re.compile("In CSV column #([0-9]+)"), re.compile("Row #([0-9]+)")
+
 NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
 
 
@@ -159,8 +144,6 @@ class Source:
         The type of the features of arrays.
     sparse : bool
         Whether arrays are CSR arrays.
-    folders : frozenset of str
-        Columns whose values stand in the names of folders, such as ``day=1``.
     engine : callable or None
         Returns the engine that works on the source, given the names of the columns that are read.
         With None, the caller chooses one.
@@ -174,12 +157,16 @@ class Source:
     has_queries: bool = True
     dtype: Any = np.float64
     sparse: bool = False
-    folders: frozenset[str] = frozenset()
     engine: Any = None
     files: SeenFiles = NO_FILES
 
-    def typed(self, columns: Columns) -> Source:
-        """Return the source with the types that files of text are read as, given the columns.
+    @property
+    def folders(self) -> set[str]:
+        """The columns whose values stand in the names of folders, such as ``day=1``."""
+        return {name for part in self.partitions for name in part.folders}
+
+    def typed(self, columns: Columns) -> tuple[Source, Columns]:
+        """Return the source with the types that files of text are read as, and the columns.
 
         Numbers are floats, because types are guessed by the first rows, which may lack the decimals
         of later ones. Ids are whole numbers if they are in the first rows of every file, and text
@@ -190,33 +177,32 @@ class Source:
         ValueError
             If ids are text of an unknown encoding. The message names the file.
         """
-        import pyarrow
-
-        files = [part for part in self.partitions if isinstance(part, FilePartition)]
-        if not files or not files[0].is_text:
-            return self
-        types, own = pyarrow.types, {*self.schema.names} - self.folders
-        numbers = (*columns.features, columns.label, columns.weight, columns.propensity)
-        kinds = {
-            name: pyarrow.float64()
-            for name in own.intersection(numbers)
-            for kind in [self.schema.field(name).type]
-            if types.is_integer(kind) or types.is_null(kind)
-        }
-        ids = tuple(own.intersection((columns.qid, columns.groups)))
-        for name in ids:
-            kind = self.schema.field(name).type
-            if types.is_binary(kind):
-                raise ValueError(
-                    f"{files[0].name}: column {name!r}, the query id, must hold text in UTF-8, got "
-                    "bytes of another encoding: save the file as UTF-8"
-                )
-            if is_number(kind):
-                whole = all(part.begins_whole(name) for part in files)
-                kinds[name] = pyarrow.int64() if whole else pyarrow.string()
-        schema = with_types(self.schema, kinds)
-        parts = tuple(replace(part, schema=schema, ids=ids) for part in files)
-        return replace(self, schema=schema, partitions=parts)
+        files = [part for part in self.partitions if isinstance(part, ArrowPartition)]
+        if not files or files[0].schema is None or not files[0].is_text:
+            return self, columns
+        kinds: dict[str, str] = {}
+        parsed: dict[str, str] = {}
+        for name in {*self.schema.names} - self.folders:
+            kind = str(self.schema.field(name).type)
+            if name in (columns.qid, columns.groups):
+                if kind == "binary":
+                    raise ValueError(
+                        f"{files[0].name}: column {name!r}, the query id, must hold text in UTF-8, "
+                        "got bytes of another encoding: save the file as UTF-8"
+                    )
+                if kind == "string" or is_number(self.schema.field(name).type):
+                    heads = [part.texts([name]) for part in files if kind != "string"]
+                    texts = [head.column(0) for head in heads if head is not None]
+                    whole = kind != "string" and None not in map(whole_numbers, texts)
+                    parsed[name] = "whole" if whole else "text"
+            elif name in (columns.label, columns.weight, columns.propensity):
+                if kind in ("int64", "double", "null", "string"):
+                    parsed[name] = "number"
+            elif name in columns.features and kind in ("int64", "null"):
+                kinds[name] = "float64"
+        schema = with_types(self.schema, kinds | dict.fromkeys(parsed, "string"))
+        parts = tuple(replace(part, schema=schema) for part in files)
+        return replace(self, partitions=parts), replace(columns, parsed=parsed)
 
 
 def source_of(source: Any) -> Source:
@@ -253,15 +239,20 @@ def _of_arrow(source: Any, module: str) -> Source:
     if module == "pyiceberg":
         found = source.scan() if hasattr(source, "scan") else source
         schema = found.to_arrow_batch_reader().schema
-        return Source((StreamPartition(partial(_of_iceberg, found)),), schema)
+        return _of_stream(schema, lambda names, _: found.select(*names).to_arrow_batch_reader())
     if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
         schema = to_arrow(source.head(0).collect()).schema
-        return Source((StreamPartition(partial(_of_lazy_frame, source)),), schema)
+        return _of_stream(schema, partial(_of_lazy_frame, source))
     if hasattr(source, "fetch_arrow_reader"):  # a relation of DuckDB
-        schema = arrow.RecordBatchReader.from_stream(source.limit(0)).schema
-        return Source((StreamPartition(partial(_of_relation, source)),), schema)
-    if module == "pandas":
-        source = _snapshot(source)
+        read = arrow.RecordBatchReader.from_stream
+        schema = read(source.limit(0)).schema
+        return _of_stream(schema, lambda names, _: read(source.select(*names)))
+    if module == "pandas":  # a frame that does not see later changes, copied now or on write
+        import pandas
+
+        major = int(pandas.__version__.partition(".")[0])
+        on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
+        source = source.copy(deep=not on_write)
     elif hasattr(source, "read_next_batch") or not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(
             "source must be a path or a list of paths, a frame, a dataset or a table that gives "
@@ -269,7 +260,27 @@ def _of_arrow(source: Any, module: str) -> Source:
             f"batches, got {type(source).__name__}"
         )
     table = to_arrow(source)
-    return Source((StreamPartition(partial(_of_table, table, source), "the table"),), table.schema)
+    return _of_stream(table.schema, partial(_of_table, table, source), "the table")
+
+
+def _of_table(table: Any, _: object, names: list[str], __: object) -> Iterator[Any]:
+    """Yield batches of a table in memory.
+
+    A frame of pandas notices that others write to it for as long as it is kept, beside the table.
+    """
+    return in_batches(table.select(names))
+
+
+def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
+    frame = frame.select(names)
+    if not hasattr(frame, "collect_batches"):
+        return iter([to_arrow(frame.collect())])
+    frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
+    return map(to_arrow, frames)
+
+
+def _of_stream(schema: Any, *told: Any) -> Source:
+    return Source((ArrowPartition(*told),), schema)
 
 
 def pyarrow_for(what: str) -> Any:
@@ -283,19 +294,21 @@ def pyarrow_for(what: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class StreamPartition(Partition):
+class ArrowPartition(Partition):
     """What yields Arrow's batches, or frames, whenever it is asked for some columns.
 
     Attributes
     ----------
     stream : callable
-        Takes names of columns.
-    name : str
-    is_text, folders, files : as those of `Partition`
+        Takes names of columns, and `schema`.
+    schema : pyarrow.Schema or None
+        The types that columns of a file are read as. What the file lacks is missing in all rows.
+    name, is_text, folders, files : as those of `Partition`
     """
 
-    stream: Callable[[list[str]], Iterable[Any]]
+    stream: Callable[[list[str], Any], Iterable[Any]]
     name: str = "the source"
+    schema: Any = None
     is_text: bool = False
     folders: Collection[str] = ()
     files: Sequence[str] = ()
@@ -304,56 +317,33 @@ class StreamPartition(Partition):
         """Yield the rows; see `Partition`."""
         names = columns.names(features) or columns.names()[:1]  # one tells how many rows there are
         with readable(self.name):
-            batches = self.stream(names)
+            batches = self.stream(names, self.schema)
             yield from rows_of_batches(batches, number, self.name, columns, features)
 
+    def with_texts(self, names: Iterable[str]) -> ArrowPartition:
+        """Return the partition, of which some columns are text; see `Partition`."""
+        if self.schema is None or not self.is_text:
+            return self
+        texts = dict.fromkeys({*names} - {*self.folders}, "string")
+        return replace(self, schema=with_types(self.schema, texts))
 
-def _of_table(table: Any, _: object, names: list[str]) -> Iterator[Any]:
-    """Yield batches of a table in memory.
+    def texts(self, names: Sequence[str]) -> Any:
+        """Return the first rows of columns of a file of text as text; None if there are none."""
+        with readable(self.name):
+            return next(iter(self.stream([*names], self.with_texts(names).schema)), None)
 
-    A frame of pandas notices that others write to it for as long as it is kept, beside the table.
-    """
-    return in_batches(table.select(names))
-
-
-def _of_lazy_frame(frame: Any, names: list[str]) -> Iterator[Any]:
-    frame = frame.select(names)
-    if not hasattr(frame, "collect_batches"):
-        return iter([to_arrow(frame.collect())])
-    frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
-    return map(to_arrow, frames)
-
-
-def _of_relation(relation: Any, names: list[str]) -> Any:
-    import pyarrow
-
-    return pyarrow.RecordBatchReader.from_stream(relation.select(*names))
-
-
-def _of_iceberg(scan: Any, names: list[str]) -> Any:
-    return scan.select(*names).to_arrow_batch_reader()
-
-
-def _of_filtered(dataset: Any, names: list[str]) -> Any:
-    options = _scan_options(getattr(dataset, "format", None))
-    return dataset.to_batches(columns=names, batch_size=limits.now.batch_rows, **options)
-
-
-def _of_frames(function: Callable[[], Any], names: list[str]) -> Iterator[Any]:
-    """Yield copies of what a function yields, which may use its memory again."""
-    return (copied(to_arrow(frame).select(names)) for frame in function())
-
-
-def _snapshot(frame: Any) -> Any:
-    """Return a frame of pandas that does not see later changes of the given one.
-
-    Where pandas copies on write, nothing is copied now, but what is changed later.
-    """
-    import pandas
-
-    major = int(pandas.__version__.partition(".")[0])
-    on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
-    return frame.copy(deep=not on_write)
+    def strays(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the kinds of columns whose first texts are numbers but for some: these by row."""
+        found: dict[str, str] = {}
+        head = self.texts(names)
+        for name in () if head is None else names:
+            texts = [text or "" for text in head.column(name).to_pylist()]
+            known = [text in GAPS or reads_as_number(text) for text in texts]
+            if not all(known) and any(map(reads_as_number, texts)):
+                row = known.index(False)
+                place = Place(self.name, 0, 0).row(row)
+                found[name] = f"text ({texts[row]!r} in {place})"
+        return found
 
 
 # Files of columns ---------------------------------------------------------------------------------
@@ -380,9 +370,11 @@ def _of_paths(names: list[str]) -> Source:
     else:
         found = [one for name in names for one in _expanded(name)]
         if all(os.path.isfile(name) and looks_like_letor(name) for name in found):
-            files = SeenFiles.of(found)
+            files = SeenFiles([(None, found)])
             n_features = max(map(count_features, found))
-            parts = tuple(map(LetorPartition, found))
+            parts = tuple(
+                ArraysPartition(partial(_letor, path), shown(path), [path], True) for path in found
+            )
             sparse = n_features > limits.now.widest_letor
             return Source(parts, None, n_features, has_ids(found[0]), sparse=sparse, files=files)
     arrow = pyarrow_for("files of columns")
@@ -499,7 +491,10 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
     pyarrow_for("datasets")
-    files = SeenFiles.of_dataset(dataset)
+    from pyarrow.dataset import get_partition_keys
+    from pyarrow.fs import LocalFileSystem
+
+    files = SeenFiles([*files_of(dataset)])
     is_text = _is_text(dataset)
     try:
         fragments = list(dataset.get_fragments()) if hasattr(dataset, "files") else []
@@ -509,37 +504,63 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
         if unites or getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
         told = getattr(getattr(dataset, "partitioning", None), "schema", None)
-        part = StreamPartition(
-            partial(_of_filtered, dataset),
-            "the dataset",
-            is_text,
-            frozenset(() if told is None else told.names),
-            tuple(getattr(dataset, "files", ())),
+        others = is_text, tuple(told.names if told else ()), getattr(dataset, "files", ())
+        stream = partial(_of_filtered, dataset)
+        return replace(
+            _of_stream(dataset.schema, stream, "the dataset", None, *others), files=files
         )
-        return Source((part,), dataset.schema, files=files)
-    from pyarrow.dataset import get_partition_keys
-
-    schema, parts, folders = dataset.schema, [], set()
+    schema, parts = dataset.schema, []
     texts: dict[tuple[str, Any], str] = {}
     for fragment in fragments:
-        keys = get_partition_keys(fragment.partition_expression)
-        folders |= keys.keys()
-        _require_own_names(keys, fragment.path, texts)
-        with naming(shown(fragment.path)), readable(fragment.path):
+        path, keys = fragment.path, get_partition_keys(fragment.partition_expression)
+        _require_own_names(path, keys, texts)
+        local = isinstance(getattr(fragment, "filesystem", None), LocalFileSystem)
+        others = is_text, tuple(keys), (path,) if local else ()
+        with naming(shown(path)), readable(path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
-            groups = _groups(fragment) if hasattr(fragment, "row_groups") else [fragment]
-        parts += groups
+            for piece, first in _pieces_of(fragment):
+                name = shown(path) + (f", from row group {first} on" if first else "")
+                parts.append(ArrowPartition(partial(_of_file, piece, name), name, None, *others))
     if not parts:
         raise ValueError("source must have rows, got Parquet files without any")
-    found = tuple(FilePartition(part, schema) for part in parts)
-    return Source(found, schema, folders=frozenset(folders), files=files)
+    return Source(tuple(replace(part, schema=schema) for part in parts), schema, files=files)
 
 
-def _require_own_names(keys: dict[str, Any], path: str, texts: dict[tuple[str, Any], str]) -> None:
+def _of_filtered(dataset: Any, names: list[str], _: object) -> Any:
+    options = _scan_options(getattr(dataset, "format", None))
+    return dataset.to_batches(columns=names, batch_size=limits.now.batch_rows, **options)
+
+
+def _of_file(fragment: Any, name: str, names: list[str], schema: Any) -> Iterator[Any]:
+    """Yield the batches of a file that pyarrow reads, or of some row groups of it."""
+    own, is_text = fragment.physical_schema, _is_text(fragment)
+    for column in () if is_text else {*own.names}.intersection(names, schema.names):
+        # pyarrow would make numbers of text, or cut times to dates.
+        kinds = [kind_of_values(one.field(column).type) for one in (own, schema)]
+        if str(own.field(column).type) != "null" and kinds[0] != kinds[1]:
+            raise placed_error(
+                f"{name}: column {column!r} holds {kinds[0]}, but {kinds[1]} in other files"
+            )
+    # Row group by row group, because pyarrow would read ahead, as we do ourselves.
+    pieces = getattr(fragment, "split_by_row_group", lambda: [fragment])()
+    with readable(name, own.names if is_text else ()):
+        for piece in pieces:
+            yield from piece.to_batches(
+                columns=names,
+                schema=schema,
+                batch_size=limits.now.batch_rows,
+                batch_readahead=0,
+                fragment_readahead=0,
+                **_scan_options(fragment.format),
+            )
+
+
+def _require_own_names(path: str, keys: dict[str, Any], texts: dict[tuple[str, Any], str]) -> None:
     """Refuse folders of other names with one value, such as q=007 and q=7, which would merge.
 
-    `texts` has the names of folders up to now, by (column, value).
+    `keys` has the values that stand in the names of the folders of a file, and `texts` the names of
+    folders up to now, by (column, value).
     """
     for folder in path.split("/"):
         name, _, text = folder.partition("=")
@@ -552,23 +573,28 @@ def _require_own_names(keys: dict[str, Any], path: str, texts: dict[tuple[str, A
                 )
 
 
-def _groups(fragment: Any) -> list[Any]:
-    """Return pieces of a Parquet file, of neighbouring row groups."""
+def _pieces_of(fragment: Any) -> list[tuple[Any, int]]:
+    """Return pieces of a file, of neighbouring row groups, and the first of each in the file."""
+    if not hasattr(fragment, "row_groups"):
+        return [(fragment, 0)]
     fragment.ensure_complete_metadata()
     pieces: list[list[int]] = []
-    n_rows = limits.now.partition_rows
+    n_rows, most = 0, limits.now.partition_rows
     for group in fragment.row_groups:
         n_rows += group.num_rows
-        if n_rows > limits.now.partition_rows or not pieces:
+        if not pieces or n_rows > most:
             pieces.append([])
             n_rows = group.num_rows
         pieces[-1].append(group.id)
-    return [fragment.subset(row_group_ids=ids) for ids in pieces]
+    return [(fragment.subset(row_group_ids=ids), ids[0]) for ids in pieces]
 
 
 @contextmanager
-def readable(path: str) -> Iterator[None]:
-    """Within this context, pyarrow's errors are ValueErrors that name a file."""
+def readable(path: str, names: Sequence[str] = ()) -> Iterator[None]:
+    """Within this context, pyarrow's errors are ValueErrors that name a file.
+
+    Columns of files of text are told by their names, if these are given, and rows as ours are.
+    """
     import pyarrow
 
     try:
@@ -577,171 +603,13 @@ def readable(path: str) -> Iterator[None]:
         if getattr(error, "errno", None) is not None:
             raise  # an error of the system, not of the contents
         known = (cause for words, cause in CAUSES.items() if words in str(error))
-        raise ValueError(f"{shown(path)}: cannot be read: {next(known, error)}") from error
-
-
-@dataclass(frozen=True, eq=False)
-class FilePartition(Partition):
-    """A file that pyarrow reads, or some row groups of it.
-
-    Attributes
-    ----------
-    fragment : pyarrow.dataset.Fragment
-    schema : pyarrow.Schema
-        The types that the columns are read as. What the file lacks is missing in all of its rows.
-    ids : tuple of str
-        The columns of ids of a file of text: of queries and of groups.
-    """
-
-    fragment: Any
-    schema: Any
-    ids: tuple[str, ...] = ()
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the file is text, whose types are guessed."""
-        return _is_text(self.fragment)
-
-    @property
-    def files(self) -> list[str]:
-        """The path of a file on this machine; none for others."""
-        from pyarrow.fs import LocalFileSystem
-
-        local = isinstance(getattr(self.fragment, "filesystem", None), LocalFileSystem)
-        return [str(self.fragment.path)] if local else []
-
-    @property
-    def name(self) -> str:
-        """The path."""
-        groups = getattr(self.fragment, "row_groups", None)
-        path = shown(self.fragment.path)
-        if groups and groups[0].id > 0:
-            return f"{path}, from row group {groups[0].id} on"
-        return path
-
-    @property
-    def folders(self) -> set[str]:
-        """The columns whose values stand in the names of the folders, not in the file."""
-        from pyarrow.dataset import get_partition_keys
-
-        return set(get_partition_keys(self.fragment.partition_expression))
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        names = columns.names(features)
-        with readable(self.name), self._naming_columns():
-            yield from rows_of_batches(self._read(names), number, self.name, columns, features)
-
-    @contextmanager
-    def _naming_columns(self) -> Iterator[None]:
-        """Within this context, errors of pyarrow name columns, and count rows as ours do."""
-        import pyarrow
-
-        try:
-            yield
-        except pyarrow.ArrowInvalid as error:
-            names = self.fragment.physical_schema.names if self.is_text else []
-            text = re.sub(
-                "In CSV column #([0-9]+)", lambda one: f"column {names[int(one[1])]!r}", str(error)
+        text = next(known, str(error))
+        if names:
+            text = IN_COLUMN.sub(lambda found: f"column {names[int(found[1])]!r}", text)
+            text = AT_ROW.sub(  # whose first row is the header, number 1
+                lambda found: f"row {int(found[1]) - 2}, {counted(path)}", text
             )
-            text = re.sub(  # whose first row is the header, number 1
-                "Row #([0-9]+)", lambda one: f"row {int(one[1]) - 2}, {counted(self.name)}", text
-            )
-            raise pyarrow.ArrowInvalid(text) from error
-
-    def _read(self, names: list[str]) -> Iterator[Any]:
-        """Yield batches of the columns with the given names."""
-        self._require_kinds(names)
-        first = 0
-        for batch in self._batches(names, self.schema):
-            for name in {*self.ids}.intersection(names):
-                batch = self._with_ids(batch, name, first)
-            yield batch
-            first += batch.num_rows
-
-    def _batches(self, names: list[str], schema: Any) -> Iterator[Any]:
-        """Yield the batches of some columns. Files of text have their ids as text."""
-        # Row group by row group, because pyarrow would read ahead, as we do ourselves.
-        pieces = getattr(self.fragment, "split_by_row_group", lambda: [self.fragment])()
-        for piece in pieces:
-            yield from piece.to_batches(
-                columns=names,
-                schema=with_types(schema, dict.fromkeys(self._whole(), "string")),
-                batch_size=limits.now.batch_rows,
-                batch_readahead=0,
-                fragment_readahead=0,
-                **_scan_options(self.fragment.format),
-            )
-
-    def _whole(self) -> list[str]:
-        """Return the columns of ids of a file of text that are whole numbers."""
-        return [name for name in self.ids if str(self.schema.field(name).type) == "int64"]
-
-    def begins_whole(self, name: str) -> bool:
-        """Tell whether the first texts of a column of a file of text are whole numbers."""
-        schema = with_types(self.schema, {name: "string"})
-        with readable(self.name):
-            head = next(self._batches([name], schema), None)
-        return head is None or whole_numbers(head.column(0))[1] < 0
-
-    def _with_ids(self, batch: Any, name: str, first: int) -> Any:
-        """Return a batch whose ids are numbers if all are, and null if they are empty."""
-        import pyarrow.compute
-
-        at = batch.schema.get_field_index(name)
-        column = batch.column(at)
-        if "string" in str(column.type):
-            column = pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
-        if name in self._whole():
-            texts = column
-            column, row = whole_numbers(texts)
-            if row >= 0:
-                raise placed_error(
-                    f"{Place(self.name, 0, first).row(row)}: column {name!r} must hold whole "
-                    "numbers without leading zeros and signs, as the first rows do, got "
-                    f"{texts[row].as_py()!r}, which must not become the id of another "
-                    "query: for ids of text, begin all with a letter, or give scan the source "
-                    "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat("
-                    "convert_options=pyarrow.csv.ConvertOptions(column_types="
-                    f"{{{name!r}: pyarrow.string()}})))"
-                )
-        return batch.set_column(at, name, column)
-
-    def with_texts(self, names: Iterable[str]) -> FilePartition:
-        """Return the file, of which some columns are text; see `Partition`."""
-        if not self.is_text:
-            return self
-        texts = dict.fromkeys({*names} - self.folders, "string")
-        ids = tuple(name for name in self.ids if name not in texts)
-        return replace(self, schema=with_types(self.schema, texts), ids=ids)
-
-    def _require_kinds(self, names: list[str]) -> None:
-        """Raise a ValueError if the file has values of another kind than others.
-
-        pyarrow would make numbers of text, or cut times to dates.
-        """
-        own = self.fragment.physical_schema
-        for name in () if self.is_text else {*own.names, *()}.intersection(names) - self.folders:
-            kinds = [kind_of_values(one.field(name).type) for one in (own, self.schema)]
-            if str(own.field(name).type) != "null" and kinds[0] != kinds[1]:
-                raise placed_error(
-                    f"{self.name}: column {name!r} holds {kinds[0]}, but {kinds[1]} in other files"
-                )
-
-
-def whole_numbers(column: Any) -> tuple[Any, int]:
-    """Return a column of text as int64, and the first row of another text, or -1.
-
-    Numbers have no leading zeros and plus signs, so that each is that of one text.
-    """
-    import pyarrow.compute
-
-    encoded = column.dictionary_encode()  # neighbouring ids are mostly equal
-    texts = pyarrow.compute.utf8_trim_whitespace(encoded.dictionary)
-    known = pyarrow.compute.match_substring_regex(texts, WHOLE)
-    if (wrong := known.index(False).as_py()) >= 0:
-        return None, encoded.indices.index(wrong).as_py()
-    return texts.cast(pyarrow.int64()).take(encoded.indices), -1
+        raise ValueError(f"{shown(path)}: cannot be read: {text}") from error
 
 
 def _is_text(dataset: Any) -> bool:
@@ -804,7 +672,10 @@ def _of_function(function: Callable[[], Any]) -> Source:
         pyarrow_for("frames")
         with readable("the source"):
             schema = to_arrow(first).schema
-        return Source((StreamPartition(partial(_of_frames, function)),), schema)
+        # Copies, because the function may use its memory again.
+        return _of_stream(
+            schema, lambda names, _: (copied(to_arrow(one).select(names)) for one in function())
+        )
     if len(first) not in (2, 3, 4):
         raise ValueError(
             "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
@@ -815,39 +686,48 @@ def _of_function(function: Callable[[], Any]) -> Source:
         raise ValueError(f"batches must have X of two dimensions, got {np.ndim(X)}")
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
     has_queries = len(first) > 2 and first[2] is not None
-    part = ArraysPartition(function)
+    part = ArraysPartition(partial(_called, function))
     return Source((part,), None, X.shape[1], has_queries, dtype, issparse(X))
 
 
 @dataclass(frozen=True, eq=False)
 class ArraysPartition(Partition):
-    """Arrays that a function yields, which is called for every pass over the rows.
+    """Arrays that a function yields, which is called with `Columns` for every pass over the rows.
 
-    A batch is copied before the next one is asked for, because the function may use its memory
-    again.
+    A batch of a caller's function is copied before the next one is asked for, because the function
+    may use its memory again. LETOR files are read into memory of their own.
     """
 
-    function: Callable[[], Any]
+    function: Callable[[Columns], Any]
     name: str = "the source"
+    files: Sequence[str] = ()
+    leaves_zeros_out: bool = False
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows; see `Partition`."""
         first, before = 0, None
-        for batch in self.function():
+        for batch in self.function(columns):
             X, y, qid, weights = (*batch, None, None)[:4]
-            if np.shape(X)[0]:
-                place = Place(self.name, number, first)
-                own = (qid is not None, weights is not None)
-                before = before or own
-                for what, had, has in zip(("query ids", "weights"), before, own, strict=True):
-                    if had != has:
-                        raise placed_error(
-                            f"{self.name}, rows from {first} on, counted from 0: batches must all "
-                            f"have {what} or none, got a batch {'with' if has else 'without'}"
-                        )
-                rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
-                yield rows.changed(lambda part: part if _is_constant(part) else part.copy())
-                first += rows.n_rows
+            if not np.shape(X)[0]:
+                continue
+            own = (qid is not None, weights is not None)
+            before = before or own
+            for what, had, has in zip(("query ids", "weights"), before, own, strict=True):
+                if had != has:
+                    raise placed_error(
+                        f"{self.name}, rows from {first} on, counted from 0: batches must all "
+                        f"have {what} or none, got a batch {'with' if has else 'without'}"
+                    )
+            place = Place(self.name, number, first)
+            rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
+            if not self.files:
+                rows = rows.changed(lambda part: part if _is_constant(part) else part.copy())
+            yield rows
+            first += rows.n_rows
+
+
+def _called(function: Callable[[], Any], _: object) -> Any:
+    return function()
 
 
 def _is_constant(array: Any) -> bool:

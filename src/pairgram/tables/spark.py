@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import Any
 
 from pairgram._support.machine import threads
-from pairgram.data.blocks import Task
 from pairgram.tables.columns import Columns, TableRows, rows_of_batches
-from pairgram.tables.passes import Part, Partitions, Progress, fold, join_by_id
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame as SparkFrame
-
-S = TypeVar("S")
+from pairgram.tables.passes import AnyTask, Part, Progress, Work, fold, join_by_id, mapped
 
 # What a worker returns: the number of a partition, and an object as bytes.
 SCHEMA = "number int, result binary"
@@ -37,19 +31,16 @@ class SparkEngine:
     frame : pyspark.sql.DataFrame
     """
 
-    keeps_order = False
-
-    def __init__(self, frame: SparkFrame) -> None:
+    def __init__(self, frame: Any) -> None:
         self._frame = frame
 
     def run(
-        self, partitions: Partitions, columns: Columns, task: Task[S], progress: Progress | None
-    ) -> Part[S]:
-        """Return the part of all rows; see `Engine`."""
-        names = columns.names(task.reads_features)
-        mapped = _numbered(self._frame, names).mapInArrow(_PartOf(columns, names, task), SCHEMA)
+        self, partitions: object, columns: Columns, task: AnyTask, progress: Progress | None
+    ) -> Part:
+        """Return the part of all rows; see `LocalEngine`."""
+        frame = self._worked(columns, task.reads_features, partial(_part_of, task))
         with _fixed_partitions(self._frame), _naming_the_limit():
-            rows = mapped.collect()
+            rows = frame.collect()
         found = {row["number"]: row["result"] for row in rows}
         # A partition without rows keeps its number.
         parts = [
@@ -61,27 +52,40 @@ class SparkEngine:
             progress(sum(part.n_rows))
         return part
 
-    def map(
-        self, partitions: Partitions, columns: Columns, function: Callable[[TableRows], Any]
-    ) -> Iterator[tuple[Any, int]]:
-        """Yield what a function makes of every batch; see `Engine`.
+    def map(self, partitions: object, columns: Columns, function: Work) -> Iterator[Any]:
+        """Yield what a function makes of every batch; see `LocalEngine`.
 
         Results have the order of the frame: Spark must not leave columns out before it shuffles,
         which would send rows elsewhere.
         """
-        names = columns.names()
-        frame = _numbered(self._frame, names, whole=True)
+        frame = self._worked(columns, True, partial(mapped, function), whole=True)
         with _naming_the_limit():
-            mapped = frame.mapInArrow(_Map(columns, names, function), SCHEMA)
-            for row in mapped.toLocalIterator():
+            for row in frame.toLocalIterator():
                 yield _unpacked(row["result"])
+
+    def _worked(self, columns: Columns, features: bool, work: Any, whole: bool = False) -> Any:
+        """Return the frame of what `work` yields for the batches of every partition."""
+        names = columns.names(features)
+
+        def of_partition(batches: Iterable[Any]) -> Iterator[Any]:
+            number, name = _number(), f"partition {_number()}"
+            with threads(1):
+                own = _named(batches, names)
+                rows = rows_of_batches(own, number, name, columns, features)
+                yield from _packed(work(rows, name))
+
+        return _numbered(self._frame, names, whole).mapInArrow(of_partition, SCHEMA)
+
+
+def _part_of(task: AnyTask, batches: Iterator[TableRows], name: str) -> Iterator[Part]:
+    yield fold(batches, task, name)
 
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _numbered(frame: SparkFrame, names: list[str], whole: bool = False) -> Any:
+def _numbered(frame: Any, names: list[str], whole: bool = False) -> Any:
     """Return the columns of some names, which are called by their numbers: 0, 1, ….
 
     Workers would misunderstand names with dots or backticks. With `whole`, one more column depends
@@ -173,39 +177,3 @@ def _unpacked(result: bytes) -> Any:
     if isinstance(found, Exception):
         raise found
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _PartOf:
-    """Returns the part of the rows of a partition, in a worker."""
-
-    columns: Columns
-    names: list[str]
-    task: Any
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        def parts() -> Iterator[Any]:
-            number, name = _number(), f"partition {_number()}"
-            features = self.task.reads_features
-            own = _named(batches, self.names)
-            rows = rows_of_batches(own, number, name, self.columns, features)
-            yield fold(rows, self.task, name)
-
-        with threads(1):
-            yield from _packed(parts())
-
-
-@dataclass(frozen=True, eq=False)
-class _Map:
-    """Returns what a function makes of every batch of a partition, in a worker."""
-
-    columns: Columns
-    names: list[str]
-    function: Callable[[TableRows], Any]
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        number, name = _number(), f"partition {_number()}"
-        with threads(1):
-            own = _named(batches, self.names)
-            rows = rows_of_batches(own, number, name, self.columns, True)
-            yield from _packed((self.function(batch), batch.n_rows) for batch in rows)

@@ -9,69 +9,32 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
-from pairgram._support import machine as memory
-from pairgram._support.checks import (
-    AnyArray,
-    ArgumentError,
-    Rows,
-    Vector,
-    first_not_finite,
-    require_finite,
-    verbatim,
-)
+from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, require_finite, verbatim
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, thread_count
-from pairgram.data.hashed_ids import IdSet, hash_ids, mix
+from pairgram.data.hashed_ids import hash_ids, mix
 from pairgram.data.queries import Queries
-from pairgram.tables.columns import (
-    Columns,
-    Place,
-    TableRows,
-    changed,
-    placed_error,
-    shown_id,
-)
-
-if TYPE_CHECKING:
-    import pyarrow.dataset
+from pairgram.tables.columns import TableRows, changed, shown_id, together
 
 
-@dataclass(frozen=True, eq=False)
 class SeenFiles:
     """Files, and the sizes and times of change that their file systems tell.
 
-    Attributes
+    Parameters
     ----------
-    files : tuple of (pyarrow.fs.FileSystem or None, tuple of str)
+    files : sequence of (pyarrow.fs.FileSystem or None, sequence of str)
         File systems, None for this machine, and the paths there.
-    marks : list of (int or None, int or None)
-        The size of every file in bytes, None for one that is missing, and when it changed.
     """
 
-    files: tuple[tuple[Any, tuple[str, ...]], ...]
-    marks: list[tuple[Any, Any]]
-
-    @classmethod
-    def of(cls, paths: Sequence[str]) -> Self:
-        """Return what is known now of files on this machine."""
-        files = ((None, tuple(paths)),)
-        return cls(files, _marks(files))
-
-    @classmethod
-    def of_dataset(cls, dataset: pyarrow.dataset.Dataset) -> Self:
-        """Return what is known now of the files of a pyarrow dataset, and of those that it unites.
-
-        A dataset of rows in memory has no files.
-        """
-        files = tuple(_files_of(dataset))
-        return cls(files, _marks(files))
+    def __init__(self, files: Sequence[tuple[Any, Sequence[str]]] = ()) -> None:
+        self._files, self._marks = files, _marks(files)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -87,73 +50,48 @@ class SeenFiles:
         try:
             yield
         except Exception as error:
-            found = None
             with suppress(OSError):
-                found = self._changed()
-            if found is not None:
-                raise found from error
+                self._require_same(error)
             raise
-        found = self._changed()
-        if found is not None:
-            raise found
+        self._require_same()
 
-    def _changed(self) -> ValueError | None:
-        paths = (path for _, some in self.files for path in some)
-        for path, before, after in zip(paths, self.marks, _marks(self.files), strict=True):
-            if before == after:
-                continue
+    def _require_same(self, cause: Exception | None = None) -> None:
+        for path, after in _marks(self._files).items():
+            before, text = self._marks[path], f"{shown(path)} was written again"
             if after[0] is None:
-                return changed(f"{shown(path)} no longer exists")
-            if before[0] != after[0]:
-                return changed(f"{shown(path)} had {before[0]} bytes, and has {after[0]}")
-            return changed(f"{shown(path)} was written again")
-        return None
+                text = f"{shown(path)} no longer exists"
+            elif before[0] != after[0]:
+                text = f"{shown(path)} had {before[0]} bytes, and has {after[0]}"
+            if before != after:
+                raise changed(text) from cause
 
 
-NO_FILES = SeenFiles((), [])
-
-
-def _files_of(dataset: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """Yield the file systems of a dataset, and the paths there."""
-    yield getattr(dataset, "filesystem", None), tuple(getattr(dataset, "files", ()))
+def files_of(dataset: Any) -> Iterator[tuple[Any, Sequence[str]]]:
+    """Yield the file systems of a dataset of pyarrow, and the paths there; none for rows."""
+    yield getattr(dataset, "filesystem", None), getattr(dataset, "files", ())
     for child in getattr(dataset, "children", ()):
-        yield from _files_of(child)
+        yield from files_of(child)
 
 
-def _marks(files: tuple[tuple[Any, tuple[str, ...]], ...]) -> list[tuple[Any, Any]]:
-    """Return the sizes of files, and when they changed."""
-    marks: list[tuple[Any, Any]] = []
+def _marks(files: Sequence[tuple[Any, Sequence[str]]]) -> dict[str, Any]:
+    """Return the sizes of files in bytes, None for one that is missing, and when they changed."""
+    marks: dict[str, Any] = {}
     for filesystem, paths in files:
         if filesystem is None:
-            for path in paths:
-                try:
-                    found = os.stat(path)
-                except FileNotFoundError:
-                    marks.append((None, None))
-                else:
-                    marks.append((found.st_size, found.st_mtime_ns))
-            continue
-        of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
-        if hasattr(of_fsspec, "invalidate_cache"):
-            of_fsspec.invalidate_cache()
-        infos = filesystem.get_file_info(list(paths))
-        marks += ((info.size, info.mtime_ns) for info in infos)
+            found = (os.stat(path) if os.path.exists(path) else None for path in paths)
+            pairs = [
+                (getattr(one, "st_size", None), getattr(one, "st_mtime_ns", None)) for one in found
+            ]
+        else:
+            of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
+            if hasattr(of_fsspec, "invalidate_cache"):
+                of_fsspec.invalidate_cache()
+            pairs = [(one.size, one.mtime_ns) for one in filesystem.get_file_info([*paths])]
+        marks |= zip(paths, pairs, strict=True)
     return marks
 
 
-def require_finite_rows(columns: Columns, names: tuple[str, ...], rows: TableRows) -> int:
-    """Raise a ValueError that names the row and the column of an infinite feature.
-
-    `names` are what messages call the partitions.
-    """
-    found = first_not_finite(rows.X)
-    if found is not None:
-        what, row, column = found
-        number = rows.partition
-        name = names[number] if number < len(names) else f"partition {number}"
-        place = Place(name, number, rows.first).row(row)
-        raise placed_error(f"{place}: column {columns.name_of(column)} must be finite, got {what}")
-    return 0
+NO_FILES = SeenFiles()
 
 
 class Moments(NamedTuple):
@@ -177,17 +115,18 @@ class Moments(NamedTuple):
 
         Of sparse rows, which keep their zeros, only the lowest and the highest values are known.
         """
-        if scipy.sparse.issparse(rows.X):
-            require_finite(rows.X, "X")
-            counted = rows.X if rows.weights is None else rows.X[rows.weights > 0]
-            none, weight = np.zeros(rows.X.shape[1]), float(counted.shape[0])
+        X, weights = rows.X, rows.weights
+        if scipy.sparse.issparse(X):
+            require_finite(X, "X")
+            counted = X if weights is None else X[weights > 0]
+            none, weight = np.zeros(X.shape[1]), float(counted.shape[0])
             lowest, highest = min_max_axis(counted, axis=0) if weight else (none, none)
             return cls(lowest, highest, none, none, none, weight)
-        found = _core.column_moments(rows.X, rows.weights, thread_count())
-        weight = float(rows.n_rows if rows.weights is None else rows.weights.sum())
+        found: Any = _core.column_moments(X, weights, thread_count())
         if not np.isfinite(found[-1]).all():
-            require_finite(rows.X, "X")
+            require_finite(X, "X")
         lowest, highest, pivot, mean, squares = found
+        weight = float(rows.n_rows if weights is None else weights.sum())
         return cls(lowest, highest, pivot, mean, squares, weight)
 
     def join(self, other: Moments) -> Moments:
@@ -207,39 +146,6 @@ class Moments(NamedTuple):
         )
 
 
-# Rows are read into memory if this many copies fit: the parts, the whole, and one in a fit.
-COPIES = 3
-
-
-class Loaded(NamedTuple):
-    """Rows of a table in memory, as long as they fit there.
-
-    Attributes
-    ----------
-    parts : list of TableRows or None
-        None if they do not fit.
-    n_bytes : float
-        The bytes of the features.
-    """
-
-    parts: list[TableRows] | None
-    n_bytes: float
-
-    @classmethod
-    def of(cls, rows: TableRows) -> Loaded:
-        """Keep some rows, if they fit. Sparse ones must be finite."""
-        if scipy.sparse.issparse(rows.X):
-            require_finite(rows.X, "X")
-        return cls([], 0.0).join(cls([rows.own()], rows.n_bytes))
-
-    def join(self, other: Loaded) -> Loaded:
-        """Keep the rows of both, if they fit."""
-        n_bytes = self.n_bytes + other.n_bytes
-        if self.parts is None or other.parts is None or not memory.fits(COPIES * n_bytes):
-            return Loaded(None, n_bytes)
-        return Loaded([*self.parts, *other.parts], n_bytes)
-
-
 class Drawn(NamedTuple):
     """Rows that were drawn, in the order of their numbers.
 
@@ -254,41 +160,32 @@ class Drawn(NamedTuple):
     numbers: Rows
     rows: TableRows
 
+    def drawn(self, size: int) -> Drawn:
+        """Return the `size` rows with the smallest hashes of their numbers."""
+        numbers, rows = self
+        if len(numbers) > size:
+            hashes = mix(numbers.astype(np.uint64))
+            kept = np.sort(np.argpartition(hashes, size - 1)[:size])
+            numbers, rows = numbers[kept], rows.changed(lambda values: values[kept])
+        return Drawn(numbers, replace(rows, ids=None, sizes=np.array([len(numbers)])))
 
-def drawn_of(
-    size: int,
-    before: tuple[int, ...],
-    with_gaps: bool,
-    rows: TableRows,
-) -> Drawn:
-    """Draw the `size` rows with the smallest hashes of their numbers.
 
-    All rows must be finite, unless they may have gaps.
+def drawn_of(size: int, before: Sequence[int], with_gaps: bool, rows: TableRows) -> Drawn:
+    """Draw some rows, which must be finite unless they may have gaps.
 
     The draw depends on the order of the rows alone, not on the partitions: `before` are the
     numbers of rows before each.
     """
     if not with_gaps:
         require_finite(rows.X, "X")
-    numbers = before[rows.partition] + rows.first + np.arange(rows.n_rows)
-    return _smallest(size, numbers, replace(rows, ids=None))
+    first = before[rows.partition] + rows.first
+    return Drawn(np.arange(first, first + rows.n_rows), rows).drawn(size)
 
 
 def join_drawn(size: int, first: Drawn, second: Drawn) -> Drawn:
     """Return those that are drawn of both."""
     numbers = np.concatenate([first.numbers, second.numbers])
-    one = np.array([1])  # `then` adds the sizes of two runs
-    rows = replace(first.rows, sizes=one).then(replace(second.rows, sizes=one))
-    return _smallest(size, numbers, rows)
-
-
-def _smallest(size: int, numbers: Rows, rows: TableRows) -> Drawn:
-    if len(numbers) > size:
-        hashes = mix(numbers.astype(np.uint64))
-        kept = np.sort(np.argpartition(hashes, size - 1)[:size])
-        numbers = numbers[kept]
-        rows = rows.changed(lambda values: values[kept])
-    return Drawn(numbers, replace(rows, sizes=np.array([len(numbers)])))
+    return Drawn(numbers, together([first.rows, second.rows])).drawn(size)
 
 
 # Weights of labels are remembered for at most this many different labels.
@@ -312,61 +209,27 @@ class Survey:
     Attributes
     ----------
     n_rows : int
-    n_queries : int
     lowest, highest : float
         The range of the labels.
     fraction : float or None
         A label that is no whole number; None if there is none.
-    levels, level_weights : ndarray of shape (n_levels,), or None
+    levels : (ndarray, ndarray) of shape (n_levels,), or None
         The different labels, ascending, and the sum of the weights of their rows. None if there
         are more than `MOST_LEVELS`.
-    hashes : IdSet
-        The hashes of all query ids.
     kinds : dict of str to int
         What the query ids are, and the number of a partition that has such ids.
-    parts : tuple of ndarray of int64
-        The places of the first rows of the queries, in any order; see `begins`.
-    scattered : int or None
-        The hash of a query whose rows do not stand together.
-    groups : tuple of ndarray
-        The ids of the groups of the queries, as `parts` has their places.
+    parts : tuple of (places, hashes, groups)
+        For queries in any order, the places of their first rows; see `TableRows.begins`. The hashes
+        of their ids, and the ids of their groups; None if they have none.
     """
 
     n_rows: int
-    n_queries: int
     lowest: float
     highest: float
     fraction: float | None
-    levels: Vector | None
-    level_weights: Vector | None
-    hashes: IdSet
+    levels: tuple[Vector, Vector] | None
     kinds: dict[str, int]
-    parts: tuple[Rows, ...]
-    scattered: int | None = None
-    groups: tuple[AnyArray, ...] = ()
-
-    @cached_property
-    def group_of(self) -> Rows | None:
-        """The number of the group of every query, in the order of `begins`; None without groups."""
-        if not self.groups:
-            return None
-        order = np.argsort(np.concatenate(self.parts))
-        each = Queries.of_sizes(np.ones(len(order), np.int64))
-        return each.groups(np.concatenate(self.groups)[order])[0]
-
-    @cached_property
-    def begins(self) -> Rows:
-        """The places of the first rows of all queries, ascending, (n_queries,).
-
-        This is the order of the queries, which rows in memory know without being read.
-        """
-        return np.sort(np.concatenate(self.parts))
-
-    @property
-    def labels(self) -> Vector:
-        """A few labels that a metric accepts only if it accepts all of the table."""
-        ends = [self.lowest, self.highest]
-        return np.array(ends if self.fraction is None else [*ends, self.fraction])
+    parts: tuple[tuple[Rows, Any, Any], ...]
 
     @classmethod
     def of(cls, rows: TableRows) -> Survey:
@@ -374,63 +237,97 @@ class Survey:
         n_rows = rows.n_rows
         y = np.zeros(n_rows) if rows.y is None else rows.y
         weights = np.ones(n_rows) if rows.weights is None else rows.weights
-        levels, numbers = np.unique(y, return_inverse=True)
-        few = len(levels) <= MOST_LEVELS
-        hashes, scattered = IdSet(), None
-        if rows.ids is not None:
-            found = hash_of_runs(rows)
-            distinct, counts = np.unique(found, return_counts=True)
-            hashes = IdSet.of(distinct)
-            if (counts > 1).any():
-                scattered = int(distinct[np.argmax(counts > 1)])
-        fractions = levels[levels != np.rint(levels)]
+        fractions = y[y != np.rint(y)]
         return cls(
             n_rows,
-            len(rows.sizes),
             float(y.min()),
             float(y.max()),
-            float(fractions[0]) if len(fractions) else None,
-            levels if few else None,
-            _sums(numbers, weights, len(levels)) if few else None,
-            hashes,
-            dict.fromkeys(kinds_of_ids(rows.ids), rows.partition),
-            (rows.begins,),
-            scattered,
-            () if rows.groups is None else (_groups_of_runs(rows),),
+            float(fractions.min()) if len(fractions) else None,
+            _levels(y, weights),
+            dict.fromkeys(_kinds_of_ids(rows.ids), rows.partition),
+            ((rows.begins, hash_of_runs(rows), _groups_of_runs(rows)),),
         )
 
     def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
-        shared = other.hashes.array()
-        shared = shared[self.hashes.contains(shared)]
-        scattered = self.scattered if self.scattered is not None else other.scattered
-        rest = other.hashes
-        if len(shared):
-            scattered = int(shared[0]) if scattered is None else scattered
-            rest = rest.without(IdSet.of(shared))
-        return replace(
-            _with_levels(self, other),
-            n_rows=self.n_rows + other.n_rows,
-            n_queries=self.n_queries + other.n_queries,
-            lowest=min(self.lowest, other.lowest),
-            highest=max(self.highest, other.highest),
-            fraction=other.fraction if self.fraction is None else self.fraction,
-            hashes=self.hashes.union(rest),
-            kinds=other.kinds | self.kinds,
-            parts=self.parts + other.parts,
-            groups=self.groups + other.groups,
-            scattered=scattered,
+        levels = None
+        if self.levels is not None and other.levels is not None:
+            levels = _levels(*map(np.concatenate, zip(self.levels, other.levels, strict=True)))
+        return Survey(
+            self.n_rows + other.n_rows,
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            other.fraction if self.fraction is None else self.fraction,
+            levels,
+            other.kinds | self.kinds,
+            self.parts + other.parts,
         )
 
+    @cached_property
+    def queries(self) -> tuple[Any, Any, Any]:
+        """What `parts` are for all queries, in the order of the rows, which those in memory have.
 
-def _groups_of_runs(rows: TableRows) -> AnyArray:
+        Groups are numbered.
+        """
+        found: list[Any] = [
+            None if one[0] is None else np.concatenate(one) for one in zip(*self.parts, strict=True)
+        ]
+        order = np.argsort(found[0])
+        begins, hashes, groups = (None if one is None else one[order] for one in found)
+        if groups is not None:
+            groups = Queries.of_sizes(np.ones(len(order), np.int64)).groups(groups)[0]
+        return begins, hashes, groups
+
+    @property
+    def begins(self) -> Rows:
+        """The places of the first rows of all queries, ascending, (n_queries,)."""
+        return self.queries[0]
+
+    @property
+    def n_queries(self) -> int:
+        """The number of queries."""
+        return len(self.begins)
+
+    @property
+    def group_of(self) -> Rows | None:
+        """The number of the group of every query, in the order of `begins`; None without groups."""
+        return self.queries[2]
+
+    @property
+    def scattered(self) -> int | None:
+        """The hash of the first query whose rows do not stand together."""
+        hashes = self.queries[1]
+        if hashes is None:
+            return None
+        _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+        again = first[counts > 1]
+        return int(hashes[again.min()]) if len(again) else None
+
+    @property
+    def labels(self) -> Vector:
+        """A few labels that a metric accepts only if it accepts all of the table."""
+        ends = [self.lowest, self.highest]
+        return np.array(ends if self.fraction is None else [*ends, self.fraction])
+
+
+def _levels(y: Vector, weights: Vector) -> tuple[Vector, Vector] | None:
+    """Return different labels and their weights, unless there are too many."""
+    levels, numbers = np.unique(y, return_inverse=True)
+    if len(levels) > MOST_LEVELS:
+        return None
+    return levels, np.bincount(numbers, weights, len(levels)).astype(np.float64)
+
+
+def _groups_of_runs(rows: TableRows) -> AnyArray | None:
     """Return the id of the group of every query; a query in two groups is an error."""
-    assert rows.groups is not None
-    first = rows.groups[np.cumsum(rows.sizes) - rows.sizes]
+    if rows.groups is None:
+        return None
+    ends = np.cumsum(rows.sizes)
+    first = rows.groups[ends - rows.sizes]
     differs = rows.groups != np.repeat(first, rows.sizes)
     if differs.any():
         row = int(np.argmax(differs))
-        run = int(np.searchsorted(np.cumsum(rows.sizes), row, side="right"))
+        run = int(np.searchsorted(ends, row, side="right"))
         query = "the only query" if rows.ids is None else f"query {shown_id(rows.ids[run:])}"
         found, before = shown_id(rows.groups[row:]), shown_id(first[run:])
         text = f"must be constant within a query: {query} has {found} after {before}"
@@ -438,24 +335,7 @@ def _groups_of_runs(rows: TableRows) -> AnyArray:
     return first
 
 
-def _with_levels(first: Survey, second: Survey) -> Survey:
-    if first.levels is None or second.levels is None:
-        return replace(first, levels=None, level_weights=None)
-    assert first.level_weights is not None and second.level_weights is not None
-    together = np.concatenate([first.levels, second.levels])
-    levels, numbers = np.unique(together, return_inverse=True)
-    if len(levels) > MOST_LEVELS:
-        return replace(first, levels=None, level_weights=None)
-    both = np.concatenate([first.level_weights, second.level_weights])
-    weights = _sums(numbers, both, len(levels))
-    return replace(first, levels=levels, level_weights=weights)
-
-
-def _sums(numbers: Rows, weights: Vector, n_levels: int) -> Vector:
-    return np.bincount(numbers, weights, minlength=n_levels).astype(np.float64)
-
-
-def kinds_of_ids(ids: AnyArray | None) -> set[str]:
+def _kinds_of_ids(ids: AnyArray | None) -> set[str]:
     """Return what query ids are. Ids of different kinds are never equal."""
     if ids is None:
         return {"absent"}
@@ -468,8 +348,9 @@ def kinds_of_ids(ids: AnyArray | None) -> set[str]:
 
 
 def hash_of_runs(rows: TableRows) -> Any:
-    """Return the hash of the query id of every run, (n_runs,), uint64."""
-    assert rows.ids is not None
+    """Return the hash of the query id of every run, (n_runs,), uint64; None without ids."""
+    if rows.ids is None:
+        return None
     hashes, known = hash_ids(rows.ids)
     if not known.all():
         found = rows.ids[int(np.argmin(known))]
@@ -483,8 +364,3 @@ def ids_with(number: int, rows: TableRows) -> Any:
     """Return the query id that has a hash, in an array; it is empty if no row has the id."""
     assert rows.ids is not None
     return rows.ids[hash_of_runs(rows) == np.uint64(number)][:1]
-
-
-def first_found(first: AnyArray, second: AnyArray) -> Any:
-    """Return the first of two results of `ids_with` that is not empty."""
-    return first if len(first) else second

@@ -3,54 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import repeat
 from operator import add, attrgetter
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 
-from pairgram._support import limits
+from pairgram._support import limits, machine
 from pairgram._support.arrays import columns_of, entries_of, without_names
-from pairgram._support.checks import ArgumentError, Vector, verbatim
+from pairgram._support.checks import (
+    ArgumentError,
+    Vector,
+    first_not_finite,
+    require_finite,
+    verbatim,
+)
 from pairgram._support.files import shown
 from pairgram.data.blocks import Task
-from pairgram.data.streams import as_stream
 from pairgram.features.gaps import refuse_sparse, without_unknown
 from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
     GAPS,
     Columns,
+    Place,
     TableRows,
     changed,
+    placed_error,
     require_width,
     shown_id,
     together,
 )
 from pairgram.tables.gaps import means_of, medians_of
-from pairgram.tables.passes import Engine, Partition, Progress
+from pairgram.tables.passes import AnyTask, Partition, Progress, Work
 from pairgram.tables.survey import (
-    COPIES,
     NO_FILES,
     Drawn,
-    Loaded,
     SeenFiles,
     Survey,
     drawn_of,
-    first_found,
     ids_with,
     join_drawn,
-    require_finite_rows,
 )
 
-if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator
-
-
-S = TypeVar("S")
+# Rows are read into memory if this many copies fit: the parts, the whole, and one in a fit.
+COPIES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Table:
         The columns of the source; None for LETOR files and arrays.
     partitions : tuple of Partition
         Consecutive rows, in the order of the source. It is empty for a frame of Spark.
-    engine : Engine
+    engine : LocalEngine, DaskEngine or SparkEngine
         Where the rows are worked on.
     missing : {"zero", "mean", "median"} or None
     source_has_queries : bool
@@ -79,7 +79,7 @@ class Table:
     layout: Columns
     schema: Any
     partitions: tuple[Partition, ...]
-    engine: Engine
+    engine: Any
     missing: Any = None
     source_has_queries: bool = False
     progress: Progress | None = None
@@ -96,18 +96,9 @@ class Table:
     __iter__ = __array__
 
     def __repr__(self) -> str:
-        layout = self.layout
-        named = [
-            f"{word} {name!r}"
-            for word, name in (
-                ("label", layout.label),
-                ("qid", layout.qid),
-                ("weight", layout.weight),
-                ("groups", layout.groups),
-                ("propensity", layout.propensity),
-            )
-            if name is not None
-        ]
+        words = ("label", "qid", "weight", "groups", "propensity")
+        pairs = ((word, getattr(self.layout, word)) for word in words)
+        named = [f"{word} {name!r}" for word, name in pairs if name is not None]
         parts = f"{len(self.partitions)} partitions" if self.partitions else "a frame of Spark"
         return f"<Table of {', '.join([f'{self.n_features} features', *named, parts])}>"
 
@@ -115,9 +106,7 @@ class Table:
     def feature_names(self) -> list[str] | None:
         """The names of the features; None for arrays, and for one column of lists and no other."""
         columns = self.layout
-        return (
-            None if columns.width is not None or not columns.features else columns.feature_names()
-        )
+        return columns.feature_names() if columns.is_named and columns.features else None
 
     @property
     def leaves_zeros_out(self) -> bool:
@@ -145,7 +134,7 @@ class Table:
         """The number of features."""
         return self.layout.n_features
 
-    def reduce(self, task: Task[S]) -> S:
+    def reduce(self, task: AnyTask) -> Any:
         """Return the result of a task for all rows, which are read once.
 
         Raises
@@ -173,11 +162,11 @@ class Table:
             self.reduce(Task(attrgetter("n_rows"), add, False, False))
         return self._known["n_rows"]
 
-    def of_rows(self, block: Callable[[TableRows], S], join: Callable[[S, S], S]) -> S:
+    def of_rows(self, block: Work, join: Callable[[Any, Any], Any]) -> Any:
         """Return what is made of all rows, block by block, wherever queries end."""
         return self.reduce(Task(block, join, needs_queries=False))
 
-    def each(self, function: Callable[[TableRows], Any]) -> Iterator[Any]:
+    def each(self, function: Work) -> Iterator[Any]:
         """Yield what a function makes of every batch of rows, in the order of the rows.
 
         Raises
@@ -201,13 +190,16 @@ class Table:
             yield
         except ValueError as error:
             if getattr(error, "found", None) == "infinity":
-                rows = self.for_scores()
+                rows = self.for_scores().watched(None)
                 if rows.layout.fill is not None:  # which may be NaN
                     rows = rows.filling(np.zeros(rows.n_features))
-                names = tuple(map(self._name_of, range(len(self.partitions))))
-                check = partial(require_finite_rows, rows.layout, names)
-                task = Task(check, max, needs_queries=False)
-                rows.engine.run(rows.partitions, rows.layout, task, None)
+                for found in filter(None, rows.each(_first_infinite)):
+                    number, first, what, row, column = found
+                    place = Place(self._name_of(number), number, first).row(row)
+                    name = rows.layout.name_of(column)
+                    raise placed_error(
+                        f"{place}: column {name} must be finite, got {what}"
+                    ) from error
             raise
 
     def survey(self) -> Survey:
@@ -218,12 +210,11 @@ class Table:
         ValueError
             If the rows of a query do not stand together.
         """
-        found = self._known.get("survey")
-        if found is not None:
-            return found
-        return self._sound(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
+        if "survey" not in self._known:
+            self._keep(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
+        return self._known["survey"]
 
-    def _sound(self, found: Survey) -> Survey:
+    def _keep(self, found: Survey) -> None:
         """Keep a survey, after a check of the query ids."""
         if len(found.kinds) > 1:
             kinds = " and ".join(
@@ -233,13 +224,11 @@ class Table:
                 f"query ids must be of one type, because others are never equal, got {kinds}"
             )
         if found.scattered is not None:
-            task = Task(partial(ids_with, found.scattered), first_found, False, False)
-            name = verbatim(shown_id(self.reduce(task)))
+            ids = self.of_rows(partial(ids_with, found.scattered), lambda *both: max(both, key=len))
             column = verbatim(self.layout.qid or "query id")
-            text = f"the rows of query {name} do not stand together: sort {{place}} by {column}"
-            raise ArgumentError(None, text, place="the table")
+            text = f"the rows of query {verbatim(shown_id(ids))} do not stand together: sort "
+            raise ArgumentError(None, f"{text}{{place}} by {column}", place="the table")
         self._known["survey"] = found
-        return found
 
     def _name_of(self, number: int) -> str:
         """Return what messages call a partition."""
@@ -254,14 +243,18 @@ class Table:
         ValueError
             As in `survey`.
         """
-        found = self.of_rows(Loaded.of, Loaded.join)
-        self._known["bytes"] = COPIES * found.n_bytes
-        if found.parts is None:
+        parts: list[TableRows] | None = []
+        n_bytes = 0.0
+        for rows in self.each(_finite):
+            n_bytes += COPIES * rows.n_bytes
+            parts = [*parts, rows] if parts is not None and machine.fits(n_bytes) else None
+        self._known["bytes"] = n_bytes
+        if parts is None:
             return None
-        rows = together(found.parts)
+        found = of_parts(parts)
         if "survey" not in self._known and self.layout.groups is None:  # which only a survey reads
-            self._sound(Survey.of(rows))
-        return rows
+            self._keep(Survey.of(found))
+        return found
 
     def rows(self) -> TableRows:
         """Return all rows in the order of the source, with query ids and without labels.
@@ -271,10 +264,7 @@ class Table:
         ValueError
             If there is no row.
         """
-        parts = list(self.for_scores(with_ids=True).each(_as_they_are))
-        if not parts:
-            raise no_rows()
-        return together(parts)
+        return of_parts(list(self.for_scores(with_ids=True).each(_as_they_are)))
 
     @property
     def bytes_in_memory(self) -> float:
@@ -284,19 +274,13 @@ class Table:
         itemsize = np.dtype(self.layout.dtype).itemsize
         return COPIES * float(itemsize) * self.n_features * self.survey().n_rows
 
-    def sample(
-        self,
-        size: int,
-        *,
-        with_gaps: bool = False,
-    ) -> Drawn:
+    def sample(self, size: int, with_gaps: bool = False) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table.
 
         They must be finite, unless the table has gaps.
         """
         before = np.cumsum([0, *self.n_rows()]).tolist()
-        draw = partial(drawn_of, size, tuple(before), with_gaps)
-        return self.reduce(Task(draw, partial(join_drawn, size), needs_queries=False))
+        return self.of_rows(partial(drawn_of, size, before, with_gaps), partial(join_drawn, size))
 
     def with_missing(self, missing: Any) -> Self:
         """Return the same table, whose missing values are replaced as a model says, if it does.
@@ -349,7 +333,7 @@ class Table:
         """Return the same table, with values that take the place of missing ones."""
         return replace(self, layout=replace(self.layout, fill=fill))
 
-    def for_model(self, model: BaseEstimator) -> tuple[Self, Any]:
+    def for_model(self, model: Any) -> tuple[Self, Any]:
         """Return the table as a fitted model needs it, and a model that takes its arrays.
 
         Missing values are replaced by the model's fill values. If the model has none, they are 0
@@ -382,33 +366,34 @@ class Table:
             raise ValueError(
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
-        if table.layout.fill is None:
-            best = getattr(model, "best_estimator_", model)
-            fill = Chain.of(getattr(best, "feature_map_", None)).fill
-            if hasattr(best, "steps") and self.missing is not None:
+        best, missing = getattr(model, "best_estimator_", model), self.missing
+        fill = Chain.of(getattr(best, "feature_map_", None)).fill
+        if table.layout.fill is not None:
+            pass
+        elif hasattr(best, "steps"):
+            if missing is not None:
                 text = "must be None for a pipeline, whose steps say what becomes of missing values"
-                raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-            if fill is not None:
-                if self.missing == "zero" and fill.fill_.any():
-                    raise ArgumentError(
-                        "missing",
-                        "must not be 'zero' for this model, which has the values of its fit: leave "
-                        "it out",
-                    )
-                table = table.filling(fill.fill_)
-            elif self.missing in ("mean", "median"):  # of these rows, so that scores depend on them
+                raise ArgumentError("missing", f"{text}, got {missing!r}")
+            table = table.with_gaps() if fill is None else table.filling(fill.fill_)
+        elif fill is not None:
+            if missing == "zero" and fill.fill_.any():
                 raise ArgumentError(
                     "missing",
-                    f"must be None or 'zero' for this model, got {self.missing!r}: it was fitted "
-                    f"without the {self.missing}s of columns, which Fill({self.missing!r}) keeps",
+                    "must not be 'zero' for this model, which has the values of its fit: leave "
+                    "it out",
                 )
-            elif hasattr(best, "steps"):
-                table = table.with_gaps()
-            else:
-                table = table.filled()
+            table = table.filling(fill.fill_)
+        elif missing in ("mean", "median"):  # of these rows, so that scores depend on them
+            raise ArgumentError(
+                "missing",
+                f"must be None or 'zero' for this model, got {missing!r}: it was fitted "
+                f"without the {missing}s of columns, which Fill({missing!r}) keeps",
+            )
+        else:
+            table = table.filled()
         return table, without_names(model)
 
-    def _scorer_of_text(self, model: BaseEstimator) -> Any:
+    def _scorer_of_text(self, model: Any) -> Any:
         """Return the scorer of a pipeline that reads text; None for other models.
 
         Raises
@@ -453,33 +438,32 @@ class Table:
         if self.missing is not None:
             text = "must be None for a pipeline that reads text, whose steps fill what is missing"
             raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-        layout = self.layout
-        own = dict(zip(layout.features, layout.widths or repeat(layout.width or 0), strict=False))
-        found: dict[str, int] = {}
-        for name in names:
-            column = name if name in own else name.rpartition("[")[0]
-            if column not in own or (column != name and not own[column]):
+        own = self.layout.lists
+        columns = [name if name in own else name.rpartition("[")[0] for name in names]
+        for name, column in zip(names, columns, strict=True):
+            if column not in own:
                 text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
                 raise ArgumentError(None, text, place="the table")
-            found[column] = own[column]
-        for column, width in found.items():
-            entries = {*entries_of(column, width + 1)}.intersection(fitted)
-            require_width(column, len(entries) if width else 0, width)
+        wanted: list[str] = []
+        for column in dict.fromkeys(columns):
+            entries = entries_of(column, own[column] + 1) if own[column] else []
+            wanted += [name for name in entries if name in fitted] or [column]
+        table = self.with_features(wanted)
         is_text = any(part.is_text for part in self.partitions)
         folders = {name for part in self.partitions[:1] for name in part.folders}
-        texts = {
+        gaps = {
             name: GAPS - known if is_text and name not in folders else frozenset()
             for name, known in texts.items()
         }
-        layout = replace(
-            layout,
-            features=tuple(found),
-            width=None,
-            widths=tuple(found.values()) if any(found.values()) else (),
-            texts=texts,
-            refused=None,
-        )
-        parts = tuple(part.with_texts(texts) for part in self.partitions)
+        numbers = {*(table.layout.features if is_text else ())} - folders - texts.keys()
+        layout = replace(table.layout, texts=gaps, refused=None)
+        return replace(table, layout=layout)._as_texts(texts, dict.fromkeys(numbers, "number"))
+
+    def _as_texts(self, texts: Iterable[str], parsed: dict[str, str]) -> Self:
+        """Return the table with columns of files of text as they stand there, or parsed."""
+        parts = tuple(part.with_texts([*texts, *parsed]) for part in self.partitions)
+        others = {name: how for name, how in self.layout.parsed.items() if name not in texts}
+        layout = replace(self.layout, parsed=others | parsed)
         return replace(self, layout=layout, partitions=parts)
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
@@ -490,22 +474,20 @@ class Table:
         ValueError
             If lists of a column have another length than these names say.
         """
-        layout = self.layout
-        own = dict(zip(layout.features, layout.widths or repeat(layout.width or 0), strict=False))
+        layout, own = self.layout, self.layout.lists
         if names is None or not all(isinstance(name, str) for name in names):
             return self
-        columns, widths = columns_of(names, own)
+        columns, entries = columns_of(names, own)
         if not own.keys() >= set(columns):
             return self
-        found = tuple(widths.get(name, 0) for name in columns)
-        for name, width in zip(columns, found, strict=True):
+        widths = tuple(entries.get(name, 0) for name in columns)
+        for name, width in zip(columns, widths, strict=True):
             require_width(name, width, own[name])
-        widths_of = found if any(found) else ()
         refused = layout.refused
         if refused is not None and refused.kinds.keys().isdisjoint(columns):
             refused = None
-        layout = replace(layout, features=tuple(columns), width=None, widths=widths_of)
-        return replace(self, layout=replace(layout, refused=refused))
+        known = replace(layout, features=tuple(columns), widths=widths, is_named=True)
+        return replace(self, layout=replace(known, refused=refused))
 
     def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
@@ -541,12 +523,11 @@ class Table:
             What the message calls it.
         """
         target = os.path.realpath(os.fspath(output))
-        for part in self.partitions:
-            for file in part.files:
-                if os.path.realpath(file) == target:
-                    raise ValueError(
-                        f"{name} must not be a file that the table reads, got {shown(file)}"
-                    )
+        for file in (file for part in self.partitions for file in part.files):
+            if os.path.realpath(file) == target:
+                raise ValueError(
+                    f"{name} must not be a file that the table reads, got {shown(file)}"
+                )
 
     def watched(self, progress: Progress | None) -> Self:
         """Return the same table, which tells `progress` how many rows have been worked on."""
@@ -559,10 +540,9 @@ class Table:
         as the text that stands there, but for features.
         """
         own, layout = self.layout, self.layout.for_scores(keep)
-        texts = {*keep} - {*own.features} - {own.qid}
-        parts = tuple(part.with_texts(texts) for part in self.partitions)
         layout = replace(layout, qid=own.qid) if with_ids else layout
-        return replace(self, layout=layout, partitions=parts)
+        texts = {*keep} - {*own.features} - {own.qid}
+        return replace(self, layout=layout)._as_texts(texts, {})
 
 
 def no_rows() -> ArgumentError:
@@ -570,10 +550,24 @@ def no_rows() -> ArgumentError:
     return ArgumentError(None, "{place} has no rows", place="the table")
 
 
+def of_parts(parts: list[TableRows]) -> TableRows:
+    """Return the rows of parts of a table, which must have some."""
+    if not parts:
+        raise no_rows()
+    return together(parts)
+
+
 def _as_they_are(rows: TableRows) -> TableRows:
     return rows
 
 
-def as_table(X: object, **arguments: Any) -> Table | None:
-    """Return X if it is a table, else None; see `as_stream`."""
-    return as_stream(X, **arguments)
+def _finite(rows: TableRows) -> TableRows:
+    """Return rows of their own; sparse ones must be finite."""
+    if scipy.sparse.issparse(rows.X):
+        require_finite(rows.X, "X")
+    return rows.own()
+
+
+def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
+    found = first_not_finite(rows.X)
+    return None if found is None else (rows.partition, rows.first, *found)
