@@ -77,13 +77,13 @@ def test_the_search_finds_it(asked, index):
 
 
 @pytest.mark.parametrize(
-    ("name", "of_rows"),
+    ("name", "meanings"),
     [
-        ("RankRLSCV", "values in the place of missing ones"),
-        ("PairwiseELMCV", "What comes before these nodes"),
+        ("RankRLSCV", ("values in the place of missing ones", "What the weights must be like")),
+        ("PairwiseELMCV", ("What comes before these nodes", "What the fit starts from")),
     ],
 )
-def test_a_page_of_an_estimator_can_be_read_alone(name, of_rows):
+def test_a_page_of_an_estimator_can_be_read_alone(name, meanings):
     text = Path(SITE, "api", "generated", f"pairgram.{name}.html").read_text()
-    for meaning in (of_rows, "solves a system"):
+    for meaning in meanings:
         assert meaning in text
