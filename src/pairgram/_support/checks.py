@@ -192,7 +192,8 @@ def called_by(package: str) -> bool:
     """Tell whether a module of a package is among the callers."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if f"{frame.f_globals.get('__name__', '')}.".startswith(f"{package}."):
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith(package) and name[len(package) :][:1] in ("", "."):
             return True
         frame = frame.f_back
     return False
