@@ -510,7 +510,7 @@ def test_memory_is_that_of_the_formula(set_limits, dtype):
     [(None, False, 3), (3, False, 3), ("leave-pair-out", False, 3), ("leave-pair-out", True, 3)],
 )
 def test_memory_of_rows_of_one_query(set_limits, free_memory, cv, weighted, words):
-    n = 224 if weighted else 384  # by Python in 2n steps
+    n = 176 if weighted else 384  # by Python in 2n steps
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 5)), rng.integers(0, 2, n) * 1.0
     v = rng.uniform(1, 2, n) if weighted else None

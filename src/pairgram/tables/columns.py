@@ -597,10 +597,14 @@ class Column:
             texts = compute.if_else(compute.equal(texts, ""), None, texts)
             numbers = texts if kind == "text" else whole_numbers(texts)
             if numbers is None:
-                given = texts.to_pylist()
-                parts = (texts.slice(row, 1) for row in range(len(texts)))
-                wrong = [whole_numbers(one) is None for one in parts]
-                self.refuse(wrong, lambda row: NOT_WHOLE.format(given[row], self._name))
+                first, left = 0, len(texts)
+                while left > 1:  # the first that is none, by halves
+                    half = left // 2
+                    wrong = whole_numbers(texts.slice(first, half)) is None
+                    first, left = (first, half) if wrong else (first + half, left - half)
+                given = texts[first].as_py()
+                wrong = np.arange(len(texts)) == first
+                self.refuse(wrong, lambda _: NOT_WHOLE.format(given, self._name))
             return numbers
         texts = compute.utf8_trim_whitespace(texts)
         self.values = compute.if_else(compute.is_in(texts, pyarrow.array(GAPS)), None, texts)
