@@ -82,14 +82,10 @@ CHANGED = {
     "Cs": [77.0],
     "activation": "tanh",
     "n_nodes": 3,
-    "weight_range": (5, 6),
-    "bias_range": (5, 6),
     "n_estimators": 2,
     "feature_map": pg.RandomNodes(3),
-    "n_components": 3,
     "random_state": 77,
     "pairs": pg.Pairs("without_ties", scope="query"),
-    "landmarks": "kmeans",
 }
 
 

@@ -112,16 +112,11 @@ def frozen_pipeline(journey: Journey) -> Outcome | None:
     return outcome_of(journey, model[-1], scores=np.ravel(scores))
 
 
-@road(
-    kinds=("RankRLS", "RankRLSCV", "RankRLSCV by evidence"),
-    refuses=("form must be 'auto'", "scale=True", "primal", "dual"),
-    nudge=2.0**-36,
-)
+@road(kinds=("RankRLS", "RankRLSCV", "RankRLSCV by evidence"), nudge=2.0**-36)
 def other_form(journey: Journey) -> Outcome:
-    forms = ("primal", "dual")
     rows, columns = journey.rows.X.shape
-    form = forms[rows > columns if journey.seed % 4 else rows <= columns]
-    return outcome_of(journey, journey.in_form(form).fit())
+    is_dual = rows > columns if journey.seed % 4 else rows <= columns
+    return outcome_of(journey, journey.in_form("dual" if is_dual else "primal").fit())
 
 
 # The kinds of which statistics know all that matters, but for inputs.
