@@ -72,7 +72,7 @@ def hold_out_of_a_kernel():
     n = 1500
     form = BandForm(np.diag(rng.random(n)))
     folds, none = np.split(np.arange(n), 50), np.zeros(51, np.int64)
-    alphas, target, points = np.linspace(9, 1, 300), rng.random(n), np.empty((0, n))
+    alphas, target, points = np.linspace(9, 1, 1500), rng.random(n), np.empty((0, n))
     return lambda: form.hold_out(alphas, target, folds, points, none)
 
 
