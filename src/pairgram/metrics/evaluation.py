@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -409,7 +409,9 @@ def evaluate(
         judgements.require_alone(others)
         if judgements.comparisons is not None:
             return judgements.comparisons.evaluate(listed, score, per_query)
-    wanted = [m if isinstance(m, Metric) else named_metric(m, convention) for m in listed]
+    usual = convention == "default"
+    of_name = named_metric if usual else partial(get_metric, convention=convention)
+    wanted = [m if isinstance(m, Metric) else of_name(m) for m in listed]
     families = [FAMILIES[metric.family] for metric in wanted]
     of_lists = any(family.ranks and family.of_lists for family in families)
     stream = as_stream(y, **others)
@@ -421,9 +423,9 @@ def evaluate(
 
 
 @lru_cache(32)
-def named_metric(name: str, convention: Convention = "default") -> Metric:
+def named_metric(name: str) -> Metric:
     """Return a metric by its name; the last ones are remembered."""
-    return get_metric(name, convention)
+    return get_metric(name)
 
 
 def make_scorer(metric: str | Metric, convention: Convention = "default") -> RankingScorer:

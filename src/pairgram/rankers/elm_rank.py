@@ -264,8 +264,9 @@ class ELMRank(LinearRanker):
         Source of the seeds. Every draw has its own seed.
     feature_map : str, scale, Fill, RandomNodes, Pipeline of these, or None, default=None
         What comes before these nodes, such as "standard"; see `RankRLS`. ``RandomNodes(...)``,
-        alone or at the end of a Pipeline, takes their place, but for its `random_state`. Its
-        `weight_range` has a large effect; `ELMRankCV` can choose it.
+        alone or at the end of a Pipeline, takes their place: `n_nodes` and `activation` have then
+        no effect, nor has the `random_state` of the map. Its `weight_range` has a large effect;
+        `ELMRankCV` can choose it.
 
     Attributes
     ----------
