@@ -605,7 +605,8 @@ def per_query_scores(
 ) -> Vector:
     """Check labels and scores; return values of shape (n_metrics, n_scores, n_queries)."""
     largest = check_labels(metrics, y, are_all=are_all)
-    check_scores(metrics, scores)
+    if not all(FAMILIES[metric.family].ranks for metric in metrics) and scores.size:
+        check_scores(metrics, scores)
     specs = [metric._spec(largest) for metric in metrics]
     values = _core.evaluate_metrics(
         y, scores, queries.offsets, queries.order, specs, thread_count()
@@ -691,11 +692,9 @@ def _refused(metric: Metric, y: Vector, row: int, wanted: str, advice: str = "")
 def check_scores(metrics: Sequence[Metric], scores: Vector) -> None:
     """Raise a ValueError for NaN, and for infinity if a metric needs finite scores.
 
-    NaN, a document that was not retrieved, is taken if all metrics rank.
+    Metrics that rank take NaN, a document that was not retrieved, and one of these does not rank.
     """
     others = [metric.name for metric in metrics if not FAMILIES[metric.family].ranks]
-    if scores.size == 0 or not others:
-        return
     wants_finite = [m.name for m in metrics if FAMILIES[m.family].scores == "finite"]
     smallest = float(scores.min())  # NaN if there is one
     if smallest == smallest and not wants_finite:

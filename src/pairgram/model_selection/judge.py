@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 import pairgram._core as _core
 from pairgram._rooms import room_with, words_of
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
+from pairgram._support.machine import cached_property
 from pairgram.data.blocks import Dataset
-from pairgram.data.dataset import RankingData
+from pairgram.data.dataset import RankingData, without_features
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.features.inputs import prepared_as
@@ -218,6 +219,64 @@ class BaseJudge(ABC):
         return self.judge(self.shared(np.hstack(scores)))
 
 
+class Counted(NamedTuple):
+    """Held-out rows of weight > 0: a row of weight 0 counts as absent.
+
+    Attributes
+    ----------
+    data : RankingData
+        Their labels and queries.
+    rows : ndarray of int64, or slice
+        Their numbers among all that are held out.
+    weights : ndarray of shape (n_queries,)
+        The weight of every query in a mean: the mean weight of its rows.
+    """
+
+    data: RankingData
+    rows: Rows | slice
+    weights: Vector
+
+    @classmethod
+    def of(cls, data: RankingData) -> Counted:
+        """Leave out the rows that do not count."""
+        rows: Rows | slice = slice(None)
+        if data.row_weights is not None and not data.row_weights.all():
+            rows = np.flatnonzero(data.row_weights)
+            data = _in_order(data, rows)
+        queries = data.queries
+        weights = np.minimum(queries.sizes, 1.0)
+        if data.row_weights is not None:
+            totals = np.bincount(queries.index(), data.row_weights, minlength=queries.n_queries)
+            weights = totals / np.maximum(queries.sizes, 1)
+        if data.query_weights is not None:
+            weights = weights * data.query_weights
+        return cls(data, rows, weights)
+
+    def values(self, metric: Metric, scores: Vector) -> Vector:
+        """Return the metric of every query, (n_models, n_queries), for scores of all held-out rows.
+
+        It is NaN where it is undefined, and for models that have NaN or infinity among their
+        scores.
+        """
+        own, queries = scores[:, self.rows], self.data.queries
+        known = np.isfinite(own).all(axis=1)
+        values = np.full((len(own), queries.n_queries), np.nan)
+        if known.any():
+            finite = np.ascontiguousarray(own if known.all() else own[known])
+            (values[known],) = per_query_scores((metric,), self.data.y, finite, queries)
+        return values
+
+
+def _in_order(data: RankingData, rows: Rows) -> RankingData:
+    """Return some rows without X; their queries keep their order, in which values are summed."""
+    kept, numbers = np.unique(data.queries.index()[rows], return_inverse=True)
+    order = None if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
+    lists = Queries.of_sizes(np.bincount(numbers), np.arange(len(kept)))
+    weights = None if data.query_weights is None else data.query_weights[kept]
+    some = without_features(data).take(rows)
+    return replace(some, queries=replace(lists, order=order), query_weights=weights)
+
+
 @dataclass(frozen=True, eq=False)
 class Judge(BaseJudge):
     """Which rows of one data set are held out, and how their scores are judged.
@@ -324,9 +383,11 @@ class Judge(BaseJudge):
 
         A model with a NaN among its scores gets NaN, also joined with sums of other rows.
         """
-        values, weights, _, _, seen = self.values(scores)
-        finite = np.isfinite(scores if seen is None else scores[:, seen]).all(axis=1)
-        sums = MetricSums.of(values, weights)
+        counted, _ = self._counted
+        if self.scored.offset is not None:
+            scores = scores + self.scored.offset
+        sums = MetricSums.of(counted.values(self.metric, scores), counted.weights)
+        finite = np.isfinite(scores[:, counted.rows]).all(axis=1)
         return sums._replace(means=np.where(finite, sums.means, np.nan))
 
     def shared(self, scores: Vector) -> Vector:
@@ -339,6 +400,18 @@ class Judge(BaseJudge):
                 of_model[:] = of_model[self.first_equal]
         return scores
 
+    @cached_property
+    def _counted(self) -> tuple[Counted, Rows | None]:
+        """The rows that count, and the split that holds out each of their queries, if any."""
+        counted = Counted.of(self.scored)
+        if self.splits is None:
+            return counted, None
+        sizes = [len(test) for _, test in self.splits]
+        split_of_row = np.repeat(np.arange(len(sizes)), sizes)
+        split_of = np.zeros(counted.data.queries.n_queries, np.int64)
+        split_of[counted.data.queries.index()] = split_of_row[counted.rows]
+        return counted, split_of
+
     def judge(self, scores: Vector) -> Judged:
         """Judge models by their scores of the held-out rows.
 
@@ -348,77 +421,24 @@ class Judge(BaseJudge):
             The columns are the rows of `scored`, whose offsets are added to the scores here. A
             model with a NaN among its scores gets NaN.
         """
-        values, weights, split_of, queries, seen = self.values(scores)
-        judged = Judged.of(values, weights, split_of, len(self.splits or ()))
+        counted, split_of = self._counted
+        if self.scored.offset is not None:
+            scores = scores + self.scored.offset
+        values = counted.values(self.metric, scores)
+        judged = Judged.of(values, counted.weights, split_of, len(self.splits or ()))
         if np.isnan(judged.means).all():
             return judged
         best = best_of(judged.means, self.metric)
-        seen = np.arange(len(scores[best])) if seen is None else seen
-        given = scores[best] if self.scored.offset is None else scores[best] + self.scored.offset
-        return judged._replace(stored=self._stored(given, values[best], weights, queries, seen))
+        return judged._replace(stored=self._stored(scores[best], values[best], counted))
 
-    def values(self, scores: Vector) -> tuple[Vector, Vector, Rows | None, Queries, Rows | None]:
-        """Return the metric of scores in every query; see `judge`.
-
-        Returns
-        -------
-        values : ndarray of shape (n_models, n_queries)
-        weights : ndarray of shape (n_queries,)
-        split_of : ndarray of shape (n_queries,), int64, or None
-            The split that holds out each query.
-        queries : Queries
-            The queries of the rows that count.
-        seen : ndarray of int64, or None
-            The numbers of these rows, if they are not all.
-        """
-        data, split_of, seen = self.scored, self._splits_of_queries(), None
-        if data.offset is not None:
-            scores = scores + data.offset
-        if data.row_weights is not None and (data.row_weights == 0).any():
-            seen = np.flatnonzero(data.row_weights > 0)  # a row of weight 0 counts as absent
-            kept, numbers = np.unique(data.queries.index()[seen], return_inverse=True)
-            if split_of is not None:
-                split_of = split_of[kept]
-            order = None if (np.diff(numbers) >= 0).all() else np.argsort(numbers, kind="stable")
-            lists = Queries.of_sizes(np.bincount(numbers), np.arange(len(kept)))
-            weights = None if data.query_weights is None else data.query_weights[kept]
-            labelled = replace(data, X=np.empty((len(data.y), 0)), feature_map=None)  # X stays
-            data, scores = labelled.take(seen), scores[:, seen]
-            # The lists keep their order, in which values are summed.
-            data = replace(data, queries=replace(lists, order=order), query_weights=weights)
-        queries = data.queries
-        known = np.isfinite(scores).all(axis=1)
-        values = np.full((len(scores), queries.n_queries), np.nan)
-        if known.any():
-            finite = np.ascontiguousarray(scores if known.all() else scores[known])
-            metrics = (self.metric,)
-            (values[known],) = per_query_scores(metrics, data.y, finite, queries)
-        totals = queries.sizes
-        if data.row_weights is not None:
-            totals = np.bincount(queries.index(), data.v, minlength=queries.n_queries)
-        weights = totals / np.maximum(queries.sizes, 1)
-        if data.query_weights is not None:
-            weights = weights * data.query_weights
-        return values, weights, split_of, queries, seen
-
-    def _stored(
-        self, scores: Vector, values: Vector, weights: Vector, queries: Queries, seen: Rows
-    ) -> dict[str, Any]:
-        """Return the attributes of one model.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_held_out_rows,), float64
-        values, weights : ndarray of shape (n_queries,), float64
-            The metric of every query of `queries`, and its weight in the mean.
-        queries : Queries
-            The queries of those held-out rows that count.
-        seen : ndarray of int64
-            The numbers of these rows.
-        """
+    def _stored(self, scores: Vector, values: Vector, counted: Counted) -> dict[str, Any]:
+        """Return the attributes of one model, of its scores and of the metric of every query."""
         source, rows, held_out = self.scored, np.arange(len(scores)), scores.copy()
+        queries = counted.data.queries
         filled = np.flatnonzero(queries.sizes)
-        first = seen[queries.grouped(np.arange(len(seen)))[queries.offsets[filled]]]
+        first = rows[counted.rows][
+            queries.grouped(np.arange(queries.n_rows))[queries.offsets[filled]]
+        ]
         table: dict[str, Any] = {}
         if self.splits is not None:
             source = self.data
@@ -431,18 +451,9 @@ class Judge(BaseJudge):
         numbers = source.queries.index()[rows[first]]
         ids = source.queries.ids
         table = {"qid": numbers if ids is None else ids[numbers], **table}
-        table |= {"n": queries.sizes[filled], "weight": weights[filled]}
+        table |= {"n": queries.sizes[filled], "weight": counted.weights[filled]}
         table[self.metric.name] = values[filled]
         return {"held_out_": held_out, "per_query_": table}
-
-    def _splits_of_queries(self) -> Rows | None:
-        """Return which split holds out each query of `scored`, or None if there are no splits."""
-        if self.splits is None:
-            return None
-        sizes = [len(test) for _, test in self.splits]
-        split_of = np.zeros(self.scored.queries.n_queries, np.int64)
-        split_of[self.scored.queries.index()] = np.repeat(np.arange(len(sizes)), sizes)
-        return split_of
 
 
 def deviations_of(splits: Vector) -> Vector:
@@ -530,6 +541,69 @@ def choose(means: Vector, metric: Measure, otherwise: str = "") -> tuple[int, Ro
             f"are held out together{otherwise}"
         )
     return int(np.argmax(found)), np.searchsorted(np.sort(-found), -found) + 1
+
+
+class Tried(NamedTuple):
+    """Models of a search along a grid.
+
+    Attributes
+    ----------
+    judged : Judged
+    grid : dict of str to ndarray of shape (n_models,)
+        The values of the parameters that form the grid, in the order in which models were judged.
+    settings : dict of str to any
+        What all models of the grid have in common, by parameter.
+    """
+
+    judged: Judged
+    grid: Mapping[str, Vector]
+    settings: Mapping[str, Any]
+
+
+def choose_among(
+    tried: Sequence[Tried], order: Rows, metric: Measure, otherwise: str = ""
+) -> tuple[int, int, dict[str, Any]]:
+    """Return which grid has the best model, its place there, and what the search tells of all.
+
+    Parameters
+    ----------
+    tried : list of Tried
+        Their grids have the same size.
+    order : ndarray of shape (n_models,), int64
+        For every place of a grid in the caller's order, the place where it was judged.
+    metric : Measure
+    otherwise : str
+        See `choose`.
+    """
+    judged = join_judged([one.judged for one in tried])
+    best, ranks = choose(judged.means, metric, otherwise)
+    number, at = divmod(best, len(order))
+    rows = (len(order) * np.arange(len(tried))[:, None] + order).ravel()
+    columns = {
+        name: np.concatenate([one.grid[name][order] for one in tried]) for name in tried[0].grid
+    }
+    for name in tried[0].settings:
+        columns[name] = np.repeat(column_of([one.settings[name] for one in tried]), len(order))
+    chosen = tried[number].judged
+    return (
+        number,
+        at,
+        {
+            "scoring_": metric,
+            "scores_": chosen.means[order],
+            "best_score_": float(judged.means[best]),
+            "best_index_": int(np.argmax(rows == best)),
+            "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
+            **chosen.stored,
+        },
+    )
+
+
+def in_order_of(values: Vector | None, n_values: int) -> Rows:
+    """Return the place of every value in ascending order; None stands for values that ascend."""
+    if values is None:
+        return np.arange(n_values)
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable")
 
 
 def best_of(means: Vector, metric: Measure) -> int:

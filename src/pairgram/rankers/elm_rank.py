@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, verbatim
+from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim
 from pairgram._support.parameters import check_parameters
 from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
@@ -21,15 +21,7 @@ from pairgram.features.base import generator
 from pairgram.features.inputs import after_inputs, parts_of
 from pairgram.features.random_nodes import Activation, RandomNodes, draw_nodes, join_nodes
 from pairgram.features.row_values import Chain, chain_of
-from pairgram.model_selection.judge import (
-    Judge,
-    Judged,
-    as_list,
-    choose,
-    column_of,
-    join_judged,
-    search_results,
-)
+from pairgram.model_selection.judge import Judge, Tried, as_list, choose_among, in_order_of
 from pairgram.model_selection.splits import held_by_default
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
@@ -175,17 +167,20 @@ class DrawnSpec(LeastSquares):
         every = [*self.rows.each(data)]
         drawn = self.draws([own.n_features for own in every])
         mapped = [*zip(every, drawn, strict=True)]
-        judged = [
-            judge.judge(judge.shared(self._held_out(own, nodes, judge, grid)))
-            for own, nodes in mapped
-        ]
-        shape = (len(mapped), len(alphas), len(Cs))
-        found = join_judged(judged)
-        choice = choose(found.means, judge.metric)
-        r, i, j = map(int, np.unravel_index(choice[0], shape))
-        model = self._model(*mapped[r], _grid([alphas[i]], [Cs[j]]))
-        results = self._results(found, choice, shape)
-        return {**model, **results, **judged[r].stored, "scoring_": judge.metric}
+        columns = {"alpha": np.repeat(alphas, len(Cs)), "C": np.tile(Cs, len(alphas))}
+        tried = []
+        for (own, nodes), way, then in zip(mapped, self.rows.ways, self.nodes, strict=True):
+            judged = judge.judge(judge.shared(self._held_out(own, nodes, judge, grid)))
+            settings = {"feature_map": way._replace(then=then).short}
+            tried.append(Tried(judged, columns, settings if search.told else {}))
+        of_alpha, of_C = in_order_of(-self.alphas, 0), in_order_of(self.Cs, 0)
+        order = (of_alpha[:, None] * len(Cs) + of_C).ravel()
+        number, at, told = choose_among(tried, order, judge.metric)
+        told["scores_"] = told["scores_"].reshape(len(alphas), len(Cs))
+        alpha, C = float(columns["alpha"][at]), float(columns["C"][at])
+        model = self._model(*mapped[number], _grid([alpha], [C]))
+        grids = {"alphas_": self.alphas.copy(), "Cs_": self.Cs.copy()}
+        return model | told | grids | {"alpha_": alpha, "C_": C}
 
     def _held_out(
         self, data: RankingData, nodes: list[RandomNodes], judge: Judge, grid: Grid
@@ -204,39 +199,6 @@ class DrawnSpec(LeastSquares):
             own = replace(data, feature_map=after_inputs(inputs, draw))
             total = total + judge.of(own).validation_scores(models)
         return total / len(nodes)
-
-    def _results(
-        self, judged: Judged, choice: tuple[int, Rows], shape: tuple[int, ...]
-    ) -> dict[str, Any]:
-        """Return the attributes that describe the choice, with grids in the caller's order."""
-        assert self.search is not None
-        alphas, Cs = self.alphas, self.Cs
-        best, ranks = choice
-        of_alpha = np.argsort(np.argsort(-alphas, kind="stable"))
-        of_C = np.argsort(np.argsort(Cs, kind="stable"))
-        of_way = np.arange(shape[0])[:, None, None] * (len(alphas) * len(Cs))
-        order = (of_way + of_alpha[:, None] * len(Cs) + of_C).ravel()
-        at = int(np.flatnonzero(order == best)[0])
-        r, i, j = map(int, np.unravel_index(at, shape))
-        columns = {
-            "alpha": np.tile(np.repeat(alphas, len(Cs)), shape[0]),
-            "C": np.tile(Cs, shape[0] * len(alphas)),
-        }
-        if "feature_map" in self.search.told:
-            ways = zip(self.rows.ways, self.nodes, strict=True)
-            maps = column_of([way._replace(then=nodes).short for way, nodes in ways])
-            columns["feature_map"] = np.repeat(maps, len(alphas) * len(Cs))
-        table = judged.take(order)
-        return {
-            "alpha_": float(alphas[i]),
-            "C_": float(Cs[j]),
-            "best_score_": float(judged.means[best]),
-            "best_index_": at,
-            "alphas_": alphas.copy(),
-            "Cs_": Cs.copy(),
-            "scores_": table.means.reshape(shape)[r].copy(),
-            "cv_results_": search_results(columns, table, ranks[order]),
-        }
 
 
 @dataclass(eq=False, repr=False)

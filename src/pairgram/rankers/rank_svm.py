@@ -28,11 +28,10 @@ from pairgram.model_selection.judge import (
     Judge,
     Judged,
     ModelJudge,
+    Tried,
     as_list,
-    choose,
-    column_of,
-    join_judged,
-    search_results,
+    choose_among,
+    in_order_of,
 )
 from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.data_sets import DataSets, FittedSets
@@ -250,25 +249,27 @@ class SvmSpec(Spec):
             Cs = _default_Cs(training, started) if self.Cs is None else np.sort(self.Cs)
             found, histories = _held_out(training, data, judge, mapped_part, Cs)
             candidates.append(_Candidate(data, Cs, found, histories))
-        judged = join_judged([c.judged for c in candidates])
-        best, ranks = choose(judged.means, judge.metric)
-        number, at = _place(candidates, best)
+        number, at, told = choose_among(
+            [Tried(c.judged, {"C": c.Cs}, {"feature_map": c.way.short}) for c in candidates],
+            in_order_of(self.Cs, len(candidates[0].Cs)),
+            judge.metric,
+        )
         chosen = candidates[number]
         C, pattern = float(chosen.Cs[at]), chosen.data.pattern
-        told = C, _origin(rows.prior)
-        final, squares = self._solved_as_set(chosen.data, *told), None
+        of_best = C, _origin(rows.prior)
+        final, squares = self._solved_as_set(chosen.data, *of_best), None
         if final is None:
             if training is None or chosen is not candidates[-1]:
                 training = Training.make(chosen.data, settings, exact=True)
-            final, squares = _solution(training, *told), training.squares()
+            final, squares = _solution(training, *of_best), training.squares()
         fitted, history = final
         sums = fitted["_column_sums"]
         squares = squares if sums is None else sums.squares
         if self.Cs is None and squares is not None and chain_of(pattern).then is None:
             names = pattern.names if pattern.feature_map is None else None
             warn_of_narrow_columns(squares, names)  # such a grid suits the widest
-        fitted |= {"C_": C, "scoring_": judge.metric, **chosen.judged.stored}
-        fitted |= self._results(candidates, judged, ranks, best)
+        fitted |= told | {"C_": C, "Cs_": chosen.Cs[in_order_of(self.Cs, len(chosen.Cs))]}
+        fitted["feature_map_"] = chosen.way.value
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
 
     def _searched_as_set(self, rows: Dataset[RankingData], judge: ModelJudge) -> _Candidate | None:
@@ -294,33 +295,6 @@ class SvmSpec(Spec):
             advice += ", or loss='squared_hinge', which does not go through all pairs of a query"
         warn_of_time(seconds, advice)
 
-    def _results(
-        self, candidates: list[_Candidate], judged: Judged, ranks: Rows, best: int
-    ) -> dict[str, Any]:
-        """Return the attributes that describe the search, in the caller's order of Cs."""
-        assert self.search is not None
-        number, _ = _place(candidates, best)
-        chosen = candidates[number]
-        Cs = np.concatenate([c.Cs for c in candidates])
-        of_row = np.repeat(np.arange(len(candidates)), [len(c.Cs) for c in candidates])
-        maps = [chain_of(c.data.pattern) for c in candidates]
-        order = np.arange(len(chosen.Cs))
-        if self.Cs is not None:  # they were solved in ascending order
-            order = np.argsort(np.argsort(self.Cs, kind="stable"), kind="stable")
-        rows = (np.searchsorted(of_row, np.arange(len(candidates)))[:, None] + order).ravel()
-        columns = {
-            "C": Cs[rows],
-            "feature_map": column_of([one.short for one in maps])[of_row][rows],
-        }
-        return {
-            "feature_map_": maps[number].value,
-            "best_score_": float(judged.means[best]),
-            "Cs_": chosen.Cs[order],
-            "scores_": chosen.judged.means[order],
-            "best_index_": int(np.flatnonzero(rows == best)[0]),
-            "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
-        }
-
 
 def _mapped_part(rows: Preparation, feature_map: Any, data: RankingData, some: Rows) -> RankingData:
     """Return some rows, with a clone of the feature map that is fitted to these rows."""
@@ -335,6 +309,11 @@ class _Candidate:
     Cs: Vector  # ascending
     judged: Judged
     histories: list[_core.Convergence]
+
+    @property
+    def way(self) -> Chain:
+        """What a row is, fitted."""
+        return chain_of(self.data.pattern)
 
 
 def _held_out(
@@ -387,13 +366,6 @@ def _solution(
     coef = w if origin is None else origin + w
     attributes = fit_attributes(history, training.features.is_read)
     return {"coef_": coef, "_column_sums": training.column_sums(coef)} | attributes, history
-
-
-def _place(candidates: Sequence[_Candidate], row: int) -> tuple[int, int]:
-    """Return the candidate that a row of all their Cs belongs to, and its place there."""
-    ends = np.cumsum([len(c.Cs) for c in candidates])
-    number = int(np.searchsorted(ends, row, side="right"))
-    return number, row - int(ends[number] - len(candidates[number].Cs))
 
 
 def _default_Cs(training: Training, started: bool) -> Vector:

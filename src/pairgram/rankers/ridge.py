@@ -30,10 +30,9 @@ from pairgram.model_selection.judge import (
     Judge,
     Judged,
     Measure,
-    choose,
-    column_of,
-    join_judged,
-    search_results,
+    Tried,
+    choose_among,
+    in_order_of,
 )
 from pairgram.model_selection.splits import default_cv, held_by_default
 from pairgram.rankers.data_sets import DataSets, FittedSets
@@ -571,16 +570,16 @@ class RidgeSpec(LeastSquares):
         """Return the attributes of the best candidate, with its ridges in the caller's order."""
         search = self.search
         assert search is not None
-        judged = join_judged([c.judged for c in candidates])
         what = "alpha is so small" if search.Cs is None else "C is so large"
         otherwise = f", or every {what} that held-out scores are rounding error"
-        best, ranks = choose(judged.means, metric, otherwise)
         n_alphas = len(candidates[0].alphas)  # as many as of every other
-        chosen, at = candidates[best // n_alphas], best % n_alphas
-        order = np.arange(n_alphas)
-        if self.alphas is not None:
-            order = np.argsort(np.argsort(-self.alphas, kind="stable"), kind="stable")
-        rows = (n_alphas * np.arange(len(candidates))[:, None] + order).ravel()
+        order = in_order_of(None if self.alphas is None else -self.alphas, n_alphas)
+        tried, name = [], "alpha" if search.Cs is None else "C"
+        for one in candidates:
+            values = one.alphas if search.Cs is None else search.Cs[np.argsort(order)]
+            tried.append(Tried(one.judged, {name: values}, one.told(search.told)))
+        number, at, fitted = choose_among(tried, order, metric, otherwise)
+        chosen, (_, grid, settings) = candidates[number], tried[number]
         width = max(chosen.solved.shape[1], chosen.data.n_features)
         if 8 * n_alphas * width > limits.now.path_bytes:  # as of millions of columns
             models = {"coef_": chosen.coordinates.coefs(chosen.solved[at : at + 1])[0].copy()}
@@ -591,31 +590,14 @@ class RidgeSpec(LeastSquares):
         decomposes = self.constraint is None or self.alphas is None
         if decomposes and not chosen.scale and not chosen.coordinates.iterate:
             self._warn_of_narrow_columns(chosen.data, sums, float(chosen.alphas[at]))
-        fitted = {
-            "scoring_": metric,
-            "scores_": chosen.judged.means[order],
-            "best_score_": float(judged.means[best]),
-            "best_index_": int(np.argmax(rows == best)),
+        fitted |= {f"{name}s_": grid[name][order], f"{name}_": float(grid[name][at])}
+        fitted |= {f"{told}_": value for told, value in settings.items() if told != "feature_map"}
+        return fitted | {
             "form_": chosen.coordinates.name,
             "_column_sums": sums,
-            **chosen.judged.stored,
             "coef_path_": None,
             **self._kept(chosen.data, prior, models),
         }
-        if search.Cs is None:
-            columns = {"alpha": np.concatenate([c.alphas for c in candidates])[rows]}
-            fitted |= {"alphas_": chosen.alphas[order], "alpha_": float(chosen.alphas[at])}
-        else:
-            columns = {"C": np.tile(search.Cs, len(candidates))}
-            fitted |= {"Cs_": search.Cs, "C_": float(search.Cs[np.argmax(order == at)])}
-        told = [candidate.told(search.told) for candidate in candidates]
-        for number, name in enumerate(search.told):
-            values = [of_candidate[number] for of_candidate in told]
-            columns[name] = np.repeat(column_of(values), n_alphas)
-            if name != "feature_map":  # of which the model has the fitted one
-                fitted[f"{name}_"] = values[best // n_alphas]
-        fitted["cv_results_"] = search_results(columns, judged.take(rows), ranks[rows])
-        return fitted
 
     def fit_stream(self, rows: Any, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to a stream."""
@@ -640,11 +622,11 @@ class Candidate(NamedTuple):
             return self.coordinates.known_sums(self.settings, coef)
         return self.column_sums(coef)
 
-    def told(self, names: Sequence[str]) -> list[Any]:
-        """Return settings by their names."""
-        found: dict[str, Any] = {"pairs": self.settings.short, "scale": self.scale}
-        found["feature_map"] = chain_of(self.data).short
-        return [found[name] for name in names]
+    def told(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return some of the settings by their names."""
+        found = {"feature_map": chain_of(self.data).short, "pairs": self.settings.short}
+        found["scale"] = self.scale
+        return {name: found[name] for name in names}
 
 
 def _without_zeros(kernel: Kernel, models: dict[str, Vector]) -> tuple[Kernel, dict[str, Vector]]:

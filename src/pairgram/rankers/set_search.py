@@ -14,7 +14,7 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram.data.queries import Queries
 from pairgram.metrics.metric import check_labels
-from pairgram.model_selection.judge import Judge, metric_of, ordered
+from pairgram.model_selection.judge import Counted, metric_of, ordered
 from pairgram.model_selection.splits import fold_numbers
 from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, Searched, one_array, ranges
 
@@ -158,14 +158,16 @@ def _means(
             halves = np.array_split(numbers, 2) if len(numbers) > 1 else []
             pending += [(kind, half) for half in halves]
             continue
-        judge = Judge(held, metric, None, None, held, None)
+        counted = Counted.of(held)
         given = np.nan_to_num(scores[:, rows], nan=0.0)
-        values, weights, _, queries, seen = judge.values(given)
-        counted = rows if seen is None else rows[seen]
-        of_query = set_of[counted][queries.offsets[:-1]] if queries.order is None else None
-        assert of_query is not None
+        given = given if held.offset is None else given + held.offset
+        values, queries = counted.values(metric, given), counted.data.queries
+        assert queries.order is None
+        of_query = set_of[rows[counted.rows]][queries.offsets[:-1]]
         group_of = np.searchsorted(numbers, of_query)
-        found, _ = _core.summarize(np.ascontiguousarray(values), weights, group_of, len(numbers))
+        found, _ = _core.summarize(
+            np.ascontiguousarray(values), counted.weights, group_of, len(numbers)
+        )
         means[:, own] = ordered(found, metric)
         signs[own] = 1 if metric.greater_is_better else -1
         states[own] = SOLVED
