@@ -407,23 +407,7 @@ class RankingData:
 
     def labels_differ(self, settings: Pairs) -> bool:
         """Tell whether two rows of weight > 0 that form a pair have different labels."""
-        data = self.as_scope(settings)
-        if data.may_vanish:
-            return bool(data.has_pairs(replace(settings, kind="without_ties")).any())
-        order, offsets = data.queries.order, data.queries.offsets
-        if order is None:
-            first = data.y[: offsets[1]]
-            if len(first) and (first != first[0]).any():  # as it mostly is
-                return True
-        for some in blocks(data.queries.n_queries, 1024):  # the first queries may tell
-            bounds = offsets[some.start : some.stop + 1]
-            rows = slice(bounds[0], bounds[-1])
-            labels = data.y[rows if order is None else order[rows]]
-            differ = np.append(labels[1:] != labels[:-1], False)
-            differ[bounds[1:][bounds[1:] > bounds[0]] - bounds[0] - 1] = False  # of two queries
-            if differ.any():
-                return True
-        return False
+        return bool(self.as_scope(settings).has_pairs(replace(settings, kind="without_ties")).any())
 
     def require_pairs(self, settings: Pairs) -> None:
         """Raise a ValueError if no pair counts, or no row (pointwise)."""

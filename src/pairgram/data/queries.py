@@ -56,12 +56,16 @@ def first_equal_rows(X: Any, rows: Rows, groups: Rows, others: list[Vector]) -> 
     """
     marks = _marks(X)[rows]
     ascending = np.sort(marks)
-    if not (ascending[1:] == ascending[:-1]).any():
-        return None
+    repeats = (ascending[1:] == ascending[:-1]).any()
+    return _first_equal(X, rows, groups, [marks, *others]) if repeats else None
+
+
+def _first_equal(X: Any, rows: Rows, groups: Rows, others: list[Vector]) -> Rows | None:
+    """Return `first_equal_rows`, where rows that are equal have the same `others`."""
     first = np.arange(len(rows))
-    order = np.lexsort((first, marks, *others, groups))
+    order = np.lexsort((first, *others, groups))
     alike = np.ones(max(len(rows) - 1, 0), dtype=bool)
-    for values in (marks, *others, groups):
+    for values in (*others, groups):
         alike &= values[order[1:]] == values[order[:-1]]
     runs = np.cumsum(np.concatenate(([0], ~alike)))  # a number for each run of rows to compare
     pending = np.flatnonzero(np.concatenate((alike, [False])) | np.concatenate(([False], alike)))

@@ -102,6 +102,12 @@ class Preparation:
         return len(self.ways) == 1
 
     @property
+    def starts_alike(self) -> bool:
+        """Whether the scores of the prior are the same for all ways, whose maps are not its own."""
+        of_rows = self.no_columns != "" and not is_kernel(self.ways[0].then)
+        return of_rows or not self.is_one
+
+    @property
     def takes_sets(self) -> bool:
         """Whether compiled code takes sets of the rows, of which the feature map reads none."""
         fill, scaling, then = self.ways[0]
@@ -456,10 +462,7 @@ class GivenArrays(GivenRows):
         self.fill = preparation.fill(self.data)
         if self.fill is not None:
             self.data = replace(self.data, X=filled(self.data.X, self.fill.fill_))
-        self._is_scored = not preparation.is_one or (
-            preparation.no_columns != "" and not is_kernel(preparation.ways[0].then)
-        )
-        if preparation.prior is not None and self._is_scored:
+        if preparation.prior is not None and preparation.starts_alike:
             self.data = self._started(self.data, preparation)
         has_labels = self.data.preferences is None
         if has_labels and not self.has_queries and model._needs_queries:  # ids seem forgotten
@@ -472,7 +475,7 @@ class GivenArrays(GivenRows):
         """
         preparation = self._preparation
         data = preparation.mapped(self.data, way)
-        if preparation.prior is not None and not self._is_scored:
+        if preparation.prior is not None and not preparation.starts_alike:
             data = self._started(data, preparation)
         return Arrays(data, data)
 

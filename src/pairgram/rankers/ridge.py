@@ -101,11 +101,6 @@ class LeastSquares(Spec):
     settings: tuple[Pairs, ...]
     search: Search | None = field(default=None, kw_only=True)
 
-    @property
-    def warns_of_ties(self) -> bool:
-        """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
-        return {one.compiled for one in self.settings} == {"kept"}
-
     def __post_init__(self) -> None:
         """Let a search with the pairs of clicks judge by clicks that are weighted alike."""
         search = self.search
@@ -145,10 +140,15 @@ class LeastSquares(Spec):
             data = rows.fitted(self.rows.ways[0]).whole
         held = None if validation is None else rows.held(validation, data)
         fitted = self.fit(data, rows.prior, held)
-        learns = data.offset is not None or not self.warns_of_ties
-        if not learns and not data.labels_differ(self.settings[0]):
-            warn_of_equal_labels()
+        if not fitted["coef_"].any():
+            self._warn_of_equal_labels(data)
         return fitted
+
+    def _warn_of_equal_labels(self, data: RankingData) -> None:
+        """Warn if labels are why a model is zero. Other pairs than those with ties are an error."""
+        with_ties = {one.compiled for one in self.settings} == {"kept"}
+        if with_ties and data.offset is None and not data.labels_differ(self.settings[0]):
+            warn_of_equal_labels()
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,25 +439,26 @@ class RidgeSpec(LeastSquares):
         (settings,), alphas = self.settings, self._descending
         coordinates = Coordinates.of_features(data, self.settings)
         form, tells = self._form_of_set(coordinates, settings)
-        judge, sets = None, RowSets.of(coordinates.data)
-        make = partial(self._judge, data, min(coordinates.data.X.shape), form, None)
-        assert self.search is not None
-        if self.search.cv is not None or data.group_of is not None:
-            judge = make()
-            assert isinstance(judge, HeldOutRows)
-            sets = sets._replace(units=judge.judge.units())
-            if sets.units is None:
-                return None
+        width = min(coordinates.data.X.shape)
+        judge = self._judge_of_rows(data, width, form, None, exact=True).judge
+        units = judge.units()
+        if units is None and judge.splits is not None:
+            return None
+        sets = RowSets.of(coordinates.data)._replace(units=units)
         found = search_sets(sets, (0, 1), settings, alphas, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
-        judge = judge or make()
-        assert isinstance(judge, HeldOutRows)
-        judged = judge.judge.judge_units(found.scores)
-        one = replace(coordinates, told=form)
-        told = data, one, settings, False, found.values[0], found.models[0], judged
-        one_candidate = Candidate(*told, found.column_sums if tells else None)
-        return self._chosen([one_candidate], judge.judge.metric, prior)
+        one_candidate = Candidate(
+            data,
+            replace(coordinates, told=form),
+            settings,
+            False,
+            found.values[0],
+            found.models[0],
+            judge.judge_units(found.scores),
+            found.column_sums if tells else None,
+        )
+        return self._chosen([one_candidate], judge.metric, prior)
 
     def _form_of_set(self, coordinates: Coordinates, settings: Pairs) -> tuple[str, bool]:
         """Return the form in which compiled code solves rows, and whether sums are kept."""
@@ -491,7 +492,14 @@ class RidgeSpec(LeastSquares):
             if self.constraint is not None:
                 raise ValueError(f"cv must not be {LEAVE_PAIR_OUT!r} with a constraint")
             return LeavePairOut.make(data, search.scoring)
-        cv = search.cv
+        return self._judge_of_rows(data, n_dimensions, form, held, exact)
+
+    def _judge_of_rows(
+        self, data: RankingData, n_dimensions: int, form: str, held: RankingData | None, exact: bool
+    ) -> HeldOutRows:
+        """Return what holds rows out."""
+        assert self.search is not None
+        cv = self.search.cv
         if held is None and cv is None:
             cheap = (
                 exact
@@ -499,8 +507,7 @@ class RidgeSpec(LeastSquares):
                 and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
             )
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
-        of_rows = Judge.make(data, cv, held, search.scoring)
-        return HeldOutRows(data, of_rows)
+        return HeldOutRows(data, Judge.make(data, cv, held, self.search.scoring))
 
     def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> float:
         """Raise the errors of the search before a matrix is decomposed.
