@@ -121,75 +121,6 @@ def test_what_does_not_fit_in_memory_is_solved_by_steps(free_memory, n_features)
     np.testing.assert_allclose(search.coef_path_[0], direct, rtol=0, atol=1e-6 * abs(direct).max())
 
 
-@pytest.mark.parametrize(
-    ("model", "dense", "advice"),
-    [
-        (pg.RankRLS(), False, "RankSVM"),
-        (pg.RankRLS(scale=True), True, "fewer features"),
-        (pg.RankRLS(feature_map=pg.Kernel("rbf")), True, "Nystroem"),
-        (
-            pg.RankRLS(feature_map=pg.Kernel("rbf"), pairs=pg.Pairs(scope="global")),
-            True,
-            "Nystroem",
-        ),
-        (pg.RankRLSCV(pairs=["with_ties", "without_ties"]), True, "fewer features"),
-        (pg.RankRLS(constraint=pg.Positive()), False, "fewer columns"),
-        (pg.RankSVM(), False, "fewer features"),
-        (pg.RankSVMCV(feature_map=[None, "maxabs"], cv=2), True, "features, values of C or folds"),
-        (pg.RankSVMCV(loss="logistic", cv=2), True, "does not go through all pairs"),
-        (
-            pg.ELMRank(random_state=0, pairs=pg.Pairs()),
-            True,
-            "fewer nodes, or a smaller n_estimators",
-        ),
-        (
-            pg.ELMRankCV(random_state=0, pairs=pg.Pairs(), cv=2),
-            True,
-            "fewer nodes, maps or folds",
-        ),
-    ],
-)
-def test_a_long_fit_is_announced_once(set_limits, model, dense, advice):
-    X, y, qid = sparse_rows()
-    set_limits(long_fit_seconds=1e-6, largest_set=0, smallest_single=0)
-    with pytest.warns(UserWarning, match=f"expected to take .* two cores: .*{advice}") as told:
-        model.fit(X.toarray() if dense else X, y, qid=qid)
-    assert len(told) == 1
-
-
-def test_long_steps_are_announced(set_limits):
-    X, y, qid = sparse_rows()
-    set_limits(**BY_STEPS, long_fit_seconds=1e-6)
-    with pytest.warns(UserWarning, match="larger alpha needs fewer steps, as do fewer folds"):
-        pg.RankRLSCV(cv=3).fit(X, y, qid=qid)
-
-
-def test_long_pairs_that_are_held_out_are_announced(set_limits):
-    X, y, _ = pg.make_ranking(1, 60, 5, random_state=0)
-    set_limits(long_fit_seconds=1e-6)
-    with pytest.warns(UserWarning, match="fewer rows or alphas, or cv a splitter") as told:
-        pg.RankRLSCV(cv="leave-pair-out").fit(X, y)
-    assert len(told) == 1
-
-
-def test_the_time_that_is_announced_grows_with_what_is_asked(set_limits):
-    X, y, qid = pg.make_ranking(200, 20, 200, random_state=0)
-    set_limits(long_fit_seconds=0.0)
-
-    def told(model):
-        with pytest.warns(UserWarning, match="expected to take") as found:
-            model.fit(X, y, qid=qid)
-        number, unit = str(found[0].message).split("about ")[1].split()[:2]
-        assert unit == "s"
-        return float(number)
-
-    one, five = told(pg.RankRLS()), told(pg.RankRLSCV(cv=5))
-    assert 0 < 2 * one < five
-    assert told(pg.RankRLSCV(cv=5, pairs=["with_ties", "without_ties"])) == pytest.approx(
-        2 * five, 0.1
-    )
-
-
 @every(scope=["query", "global"], dtype=[np.float64, np.float32])
 def test_huge_values_that_a_query_shares_cost_no_digits_in_the_dual_form(scope, dtype):
     """Times that some queries have and others have not; rows of weight 0 are not seen."""
@@ -280,29 +211,6 @@ def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
     if isinstance(model, pg.RankRLSCV):
         np.testing.assert_array_equal(found.scores_, narrow.scores_)
         np.testing.assert_array_equal(found.coef_path_[:, columns], narrow.coef_path_)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        pg.RankRLS(),
-        pg.RankRLSCV(),
-        pg.RankRLSCV(cv=3),
-        pg.RankRLS(constraint=pg.Positive()),
-        pg.RankRLSCV([1.0], constraint=pg.ElasticNet(0.5)),
-    ],
-    ids=repr,
-)
-def test_a_long_fit_of_a_table_says_so_once(model, set_limits):
-    X, y, qid = pg.make_ranking(30, 20, 10, random_state=0)
-    table = pg.scan(lambda: iter([(X, y, qid)]))
-    model.fit(table)  # warnings are errors here
-    set_limits(long_fit_seconds=0.0)
-    with pytest.warns(
-        UserWarning, match=r"expected to take about .* s on two cores: take f"
-    ) as told:
-        model.fit(table)
-    assert len(told) == 1
 
 
 def test_rows_of_zeros_by_steps(set_limits):

@@ -128,8 +128,6 @@ class Limits:
     patience: float = 2.0
     # and so many seconds more.
     patient_seconds: float = 1.0
-    # Fits that are expected to take longer than this many seconds are announced with a warning.
-    long_fit_seconds: float = 60.0
 
 
 # The limits of this process: all threads read them at every use.

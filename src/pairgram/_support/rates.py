@@ -18,18 +18,11 @@ SECONDS = {
     "eigenvectors": 2e-10,  # times the cube, if it is decomposed for many in the primal form,
     "band": 9e-11,  # in the dual one or for many folds,
     "basis": 2.7e-10,  # and if all eigenvectors are needed
-    "constrained": 1e-10,  # times the cube of the features, of constrained weights
     "held out": 1.2e-9,  # a feature of a row that is held out exactly, at one ridge
-    "pair out": 6e-8,  # a pair of rows that is held out, at one ridge
     "step": 1e-4,  # a product of conjugate gradients,
     "step entry": 1.4e-9,  # an entry of sparse rows in it,
     "step column": 4e-8,  # and a feature,
     "step value": 6e-10,  # or a number of the right side of products
-    "newton row": 7e-7,  # a row of all Newton steps of a solution of RankSVM,
-    "newton entry": 2.4e-8,  # a feature of a row,
-    "newton sparse": 1.5e-7,  # an entry of sparse rows,
-    "newton pair": 2.5e-8,  # and a pair of rows of a query, if all of them are gone through
-    "node": 2e-8,  # a node of a row of ELMRank
 }
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.parameters import OF_DISTANCES
 
@@ -118,18 +117,6 @@ def warn_of_few_held(n_held: int, n_rows: int) -> None:
             "and a ridge may be far too large. Choose by scoring='evidence' (--metric evidence), "
             "which holds nothing out; hold out rows of every query, as by "
             "cv=KFold(5, shuffle=True); or give no qid (--one-query), if all labels compare",
-            UserWarning,
-        )
-
-
-def warn_of_time(seconds: float, advice: str) -> None:
-    """Warn if a fit is expected to take long; `advice` says what takes less time."""
-    if seconds > limits.now.long_fit_seconds and not _silent.get():
-        units = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "s"))
-        size, unit = next((s, unit) for s, unit in units if seconds >= 2 * s or s == 1)
-        number = np.format_float_positional(seconds / size, 2, fractional=False, trim="-")
-        warn_caller(
-            f"this fit is expected to take about {number} {unit} on two cores: {advice}",
             UserWarning,
         )
 

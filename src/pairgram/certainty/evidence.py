@@ -96,11 +96,10 @@ class ByEvidence(PathJudge):
         """Return the same: another feature map does not change the labels."""
         return self
 
-    def require(self, settings: Pairs, n_alphas: int) -> float:
-        """Raise a ValueError if no model of the noise fits; else return 0 more seconds."""
+    def require(self, settings: Pairs, n_alphas: int) -> None:
+        """Raise a ValueError if no model of the noise fits."""
         data = self.data.as_scope(settings)
         _refuse_settings(settings, degrees_of_labels(data, settings)[1])
-        return 0.0
 
     def judge_path(self, models: RidgeModels) -> Judged:
         """Judge every alpha by `log_evidence`. Call `require` first."""

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim
 from pairgram._support.parameters import check_parameters
-from pairgram._support.row_warnings import warn_of_time
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import generator
@@ -27,7 +26,7 @@ from pairgram.rankers.base import LinearRanker, LinearSearch
 from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import LeastSquares
-from pairgram.solvers.costs import Work, drawn_seconds
+from pairgram.solvers.costs import Work
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.grid import Grid
 from pairgram.solvers.hold_out import split_scores
@@ -104,18 +103,9 @@ class DrawnSpec(LeastSquares):
             warn_of_inputs(self.nodes[0], data, parts_of(data.feature_map)[0])
         with blas_guard(min(len(data.y), data.n_features)):  # enter it only once
             if self.search is None:
-                self._warn_of_time(data, 1)
                 (nodes,) = self.draws([data.n_features])
                 return self._model(data, nodes, _grid(self.alphas, self.Cs))
             return self._searched(data, held)
-
-    def _warn_of_time(self, data: RankingData, n_systems: int) -> None:
-        """Warn if the draws are expected to take long."""
-        n_draws = self.n_estimators * len(self.nodes)
-        n_settings, n_nodes = len(self.alphas) * len(self.Cs), max(n.n_nodes for n in self.nodes)
-        seconds = drawn_seconds(len(data.y), n_nodes, n_draws, n_systems, n_settings)
-        what = "" if self.search is None else ", maps or folds"
-        warn_of_time(seconds, f"take fewer nodes{what}, or a smaller n_estimators")
 
     def draws(self, n_features: Sequence[int]) -> list[list[RandomNodes]]:
         """Return the fitted nodes of every draw of each way, given its number of features.
@@ -160,7 +150,6 @@ class DrawnSpec(LeastSquares):
         if held is None and cv is None:
             cv = held_by_default(data.held_together.n_filled, len(data.y))
         judge = Judge.make(data, cv, held, search.scoring)
-        self._warn_of_time(data, 1 + (0 if judge.splits is None else len(judge.splits)))
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)
         grid = _grid(alphas, Cs)

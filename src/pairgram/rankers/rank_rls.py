@@ -136,13 +136,11 @@ class RankRLS(LinearRanker):
     1e-10, without a matrix. Each step takes O(nnz + n_features) time and memory. The shape of the
     rows decides, never a clock: the time of the direct solution is estimated from the numbers of
     rows, features, queries and entries, and that of 30 steps from the numbers of entries and
-    features. Chain are taken if they are estimated to take less time and the direct solution more
+    features. Steps are taken if they are estimated to take less time and the direct solution more
     than 0.1 s, as with some 2,000 features or more; or if the direct solution does not fit in
     memory. A smaller alpha needs more steps. Once they have taken as long as the direct solution is
     estimated to take, that is begun in their place; if it does not fit in memory there are at most
     10,000 steps, and a ``ConvergenceWarning``.
-
-    A fit that is expected to take more than 60 s on two cores says so in a warning.
 
     Scores have a relative error of about ``1e-16 λ_max / alpha`` in every form, where λ_max is the
     largest eigenvalue of XᵀLX. With conjugate gradients the residual bounds the error by

@@ -17,7 +17,7 @@ from pairgram._support import limits
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.parameters import Loss, check_parameters
-from pairgram._support.row_warnings import warn_of_narrow_columns, warn_of_time
+from pairgram._support.row_warnings import warn_of_narrow_columns
 from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
@@ -44,7 +44,6 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets, with_units
-from pairgram.solvers.costs import newton_seconds
 from pairgram.solvers.group_fits import (
     NO_PAIRS,
     ONE_ROW,
@@ -143,7 +142,6 @@ class SvmSpec(Spec):
         C, origin = float(self.Cs[0]), _origin(rows.prior)
         found = self._solved_as_set(data, C, origin)
         if found is None:
-            self._warn_of_time(data, 1)
             found = _solution(Training.make(data, self.settings, exact=False), C, origin)
         fitted, history = found
         return fitted | {"feature_map_": chain_of(data.pattern).value}, [history]
@@ -239,10 +237,6 @@ class SvmSpec(Spec):
             if as_set is not None:
                 candidates.append(as_set)
                 continue
-            if not candidates:  # of which the others are judged alike
-                n_Cs = len(DEFAULT_CS) if self.Cs is None else len(self.Cs)
-                n_solved = n_Cs * max(1, len(judge.counts()))
-                self._warn_of_time(data, 1 + n_solved * len(maps))
             training = Training.make(data, settings, exact=True)
             mapped_part = partial(_mapped_part, self.rows, way.then, data.pattern)
             started = data.pattern.offset is not None
@@ -285,15 +279,6 @@ class SvmSpec(Spec):
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
         return _Candidate(rows, found.values[0], judge.judge_units(found.scores), [])
-
-    def _warn_of_time(self, data: Dataset[RankingData], n_solutions: int) -> None:
-        """Warn if so many solutions are expected to take long."""
-        all_pairs = self.settings.loss == "logistic"
-        seconds = newton_seconds(data.pattern, data.n_rows, n_solutions, all_pairs=all_pairs)
-        advice = "take fewer features" + ", values of C or folds" * (n_solutions > 1)
-        if all_pairs:
-            advice += ", or loss='squared_hinge', which does not go through all pairs of a query"
-        warn_of_time(seconds, advice)
 
 
 def _mapped_part(rows: Preparation, feature_map: Any, data: RankingData, some: Rows) -> RankingData:

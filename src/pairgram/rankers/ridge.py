@@ -280,7 +280,6 @@ class RidgeSpec(LeastSquares):
         (settings,), (scale,), alphas = self.settings, self.scales, self.alphas
         assert alphas is not None
         coordinates = self._coordinates(data)
-        coordinates.warn_of_time(1)
         coef, sums, form = coordinates.solve(settings, alphas[0], scale=scale)
         compares = data.preferences is not None and form == "dual"
         if coordinates.form == "dual" or compares:
@@ -416,9 +415,7 @@ class RidgeSpec(LeastSquares):
                 width = min(width, len(own.y)) if form == "dual" else width
                 judge = self._judge(own, width, form, held, not coordinates.iterate)
             here = judge.within(coordinates.data)
-            more_seconds = self._refuse(coordinates, here)
-            if not candidates:
-                coordinates.warn_of_time(self._n_candidates, more_seconds=more_seconds)
+            self._refuse(coordinates, here)
             for settings, scale in itertools.product(self.settings, self.scales):
                 found = self._along(own, coordinates, settings, scale, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
@@ -509,18 +506,14 @@ class RidgeSpec(LeastSquares):
             cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
         return HeldOutRows(data, Judge.make(data, cv, held, self.search.scoring))
 
-    def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> float:
-        """Raise the errors of the search before a matrix is decomposed.
-
-        Otherwise return the seconds that holding out takes besides what the shape tells, for one of
-        the settings.
-        """
-        data, seconds = coordinates.data, 0.0
+    def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> None:
+        """Raise the errors of the search before a matrix is decomposed."""
+        data = coordinates.data
         for settings in self.settings:
             data.require_pairs(settings)
             n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
-            seconds += held_out.require(settings, n_alphas)
+            held_out.require(settings, n_alphas)
             if coordinates.form == "dual":
                 require_memory(
                     len(data.y),
@@ -530,7 +523,6 @@ class RidgeSpec(LeastSquares):
                     basis=held_out.needs_basis(settings, True),
                     held_out=held_out.n_matrices(settings),
                 )
-        return seconds / len(self.settings)
 
     def _along(
         self,

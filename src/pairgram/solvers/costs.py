@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
 import scipy.sparse
 
 from pairgram._support import limits, machine as memory
@@ -17,8 +16,6 @@ from pairgram.solvers.statistics import DENSE_GRAM, SPARSE_GRAM
 
 # Few products that one ridge takes, with what comes before, and those of each further ridge.
 FIRST_STEPS, FURTHER_STEPS = 30, 4
-# The share of a first solution of RankSVM that each solution that starts from another one takes.
-FURTHER_SOLUTION = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -68,27 +65,21 @@ def steps_of(work: Work) -> int:
     return work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
 
 
-def primal_seconds(
-    data: RankingData, work: Work, *, constrained: bool = False, n_rows: int | None = None
-) -> float:
-    """Return the time that direct solutions take in the primal form, for so many rows of `data`."""
-    d = float(data.n_features)
-    n_rows = len(data.y) if n_rows is None else n_rows
+def primal_seconds(data: RankingData, work: Work) -> float:
+    """Return the time that direct solutions take in the primal form."""
+    n_rows, d = len(data.y), float(data.n_features)
     work_of = dict.fromkeys(("gram", "sparse gram", "held out"), 0.0)
-    is_held = work.exact and not constrained
     if scipy.sparse.issparse(data.X) and data.feature_map is None:
         for count in (n_rows, max(1, data.queries.n_queries)):  # the rows, and sums over queries
             filled = min(d, data.X.nnz / count)
             few = filled <= limits.now.dense_share * d
             work_of["sparse gram" if few else "gram"] += count * (filled if few else d) ** 2
-    elif (found := data.direct_work(n_rows, is_held * work.n_alphas)) is not None:
+    elif (found := data.direct_work(n_rows, work.exact * work.n_alphas)) is not None:
         work_of |= found  # products of other kinds than features
-        if is_held:
+        if work.exact:
             return seconds_of(work_of | {"basis": d**3})
     else:
         work_of["gram"] += n_rows * d * (d + 2.0 * int(data.X.shape[1]))
-    if constrained:
-        return seconds_of(work_of | {"constrained": work.n_systems * work.n_alphas * d**3})
     if work.exact:
         work_of["gram"] += 2.0 * n_rows * d * d
         work_of["held out"] += float(n_rows) * d * work.n_alphas
@@ -108,43 +99,6 @@ def dual_seconds(data: RankingData, work: Work) -> float:
         return seconds_of(matrix | {"solution": n**3, "square": n**2})
     n_times = 2 if work.n_systems > 1 and not work.exact else 1  # all folds from one decomposition
     return seconds_of(matrix | {"band": n_times * n**3, "square": n_times * n**2})
-
-
-def newton_seconds(data: RankingData, n_rows: int, n_solutions: int, *, all_pairs: bool) -> float:
-    """Return the time that solutions of RankSVM take, for so many rows of `data`.
-
-    All but the first start from another one. With `all_pairs` the loss goes through all pairs of a
-    query.
-    """
-    n, d, share = float(n_rows), float(data.n_features), n_rows / max(1, len(data.y))
-    work_of = {"newton row": n}
-    if scipy.sparse.issparse(data.X) and data.feature_map is None:
-        work_of["newton sparse"] = data.X.nnz * share
-    else:
-        work_of["newton entry"] = n * d
-    if all_pairs and data.preferences is None:
-        work_of["newton pair"] = (
-            float(np.square(data.queries.sizes, dtype=np.float64).sum()) * share
-        )
-    once = {"trial": 1.0}
-    if data.feature_map is not None:
-        once["map"] = n * d * data.X.shape[1]
-    if d <= limits.now.widest_gram:
-        once |= {"gram": n * d**2, "solution": d**3}
-    return seconds_of(once) + (1 + FURTHER_SOLUTION * (n_solutions - 1)) * seconds_of(work_of)
-
-
-def drawn_seconds(
-    n_rows: int, n_nodes: int, n_draws: int, n_systems: int, n_settings: int
-) -> float:
-    """Return the time that draws of ELMRank take, each with a path for every system."""
-    n, d = float(n_rows), float(n_nodes)
-    work_of = {"node": n * d, "gram": n * d**2}
-    if n_systems == 1:
-        work_of["eigenvectors"] = d**3
-    else:
-        work_of |= {"band": n_systems * d**3, "held out": n * d * n_settings}
-    return n_draws * seconds_of(work_of)
 
 
 def most_products(

@@ -16,14 +16,13 @@ import scipy.sparse
 from pairgram._support import limits
 from pairgram._support.checks import Vector, first_not_finite
 from pairgram._support.parameters import Form
-from pairgram._support.row_warnings import loses_narrow, warn_of_time
+from pairgram._support.row_warnings import loses_narrow
 from pairgram.data.dataset import RankingData, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
 from pairgram.features.base import is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import Kernel, is_made, kernel_between, linear_kernel_map
-from pairgram.features.kernels import alternatives
 from pairgram.features.random_nodes import reduce_nodes
 from pairgram.solvers.constraint import Constraint
 from pairgram.solvers.costs import (
@@ -34,8 +33,6 @@ from pairgram.solvers.costs import (
     is_held_out_by_sums,
     most_products,
     primal_seconds,
-    step_seconds,
-    steps_of,
 )
 from pairgram.solvers.dual_gram import DualGram, require_memory
 from pairgram.solvers.pair_sums import PairSums
@@ -89,7 +86,7 @@ class Coordinates:
     constraint : Constraint or None
         What the weights must be like. This needs the features in the primal form.
     work : Work
-        What is to be solved, by which the expected time is known.
+        What is to be solved.
     told : {"primal", "dual"} or None
         The form that is told, if it is not `form`: comparisons are solved in the primal form, whose
         features are those of a kernel matrix of the items where their model is dual.
@@ -161,7 +158,8 @@ class Coordinates:
             return direct()
         primal = primal.seen()
         form = "dual" if is_dual else "primal"
-        most = most_products(primal.data, work, form, primal._seconds_in(form))
+        seconds = (dual_seconds if is_dual else primal_seconds)(primal.data, work)
+        most = most_products(primal.data, work, form, seconds)
         if most == 0.0 and not iterate:
             return direct()
         return replace(primal, most_products=most or inf, instead=direct)
@@ -182,42 +180,6 @@ class Coordinates:
     def iterate(self) -> bool:
         """Whether to solve by conjugate gradients, without a matrix."""
         return self.most_products > 0
-
-    @property
-    def seconds(self) -> float:
-        """About how long the work takes on two cores."""
-        if self.iterate:
-            return steps_of(self.work) * step_seconds(self.data)
-        return self._seconds_in(self.form)
-
-    def warn_of_time(
-        self, n_times: int, n_rows: int | None = None, more_seconds: float = 0.0
-    ) -> None:
-        """Warn if the work, so many times, is expected to take long, and say what takes less.
-
-        `n_rows` is the number of rows of a table, of which this has some. The work takes
-        `more_seconds` besides what its shape tells.
-        """
-        if self.iterate:
-            advice = "a larger alpha needs fewer steps" + ", as do fewer folds" * self.work.path
-        elif self.form == "dual":
-            advice = alternatives(getattr(self.data.feature_map, "kernel", None))
-        elif self.constraint is not None:
-            advice = "take fewer columns, alphas or folds"
-        else:
-            advice = "take fewer features"
-            if scipy.sparse.issparse(self.data.X):
-                advice += ", or RankSVM, which makes no matrix of them"
-        if more_seconds > self.seconds:
-            advice = "take fewer rows or alphas, or cv a splitter"
-        seconds = self.seconds if n_rows is None else self._seconds_in("primal", n_rows)
-        warn_of_time(n_times * (seconds + more_seconds), advice)
-
-    def _seconds_in(self, form: str, n_rows: int | None = None) -> float:
-        if form == "dual":
-            return dual_seconds(self.data, self.work)
-        constrained = self.constraint is not None
-        return primal_seconds(self.data, self.work, constrained=constrained, n_rows=n_rows)
 
     @property
     def name(self) -> str:
@@ -476,11 +438,8 @@ class PathJudge(ABC):
         return replace(self, data=data)
 
     @abstractmethod
-    def require(self, settings: Pairs, n_alphas: int) -> float:
-        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone.
-
-        Otherwise return the seconds that it takes besides what `costs` tells of a search.
-        """
+    def require(self, settings: Pairs, n_alphas: int) -> None:
+        """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
 
     def n_matrices(self, settings: Pairs) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""

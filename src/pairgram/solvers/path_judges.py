@@ -13,7 +13,6 @@ from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import thread_count
-from pairgram._support.rates import seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
@@ -230,14 +229,13 @@ class HoldOut(PathJudge):
         """Return the same with another feature map of the rows, which the validation set shares."""
         return replace(self, judge=self.judge.of(data))
 
-    def require(self, settings: Pairs, n_alphas: int) -> float:
-        """Raise the ValueErrors of `judge_path`; nothing takes more than `costs` tells."""
+    def require(self, settings: Pairs, n_alphas: int) -> None:
+        """Raise the ValueErrors of `judge_path`."""
         if self.judge.splits is not None:
             for number, (train, _) in enumerate(self.judge.splits):
                 self.data.require_training_pairs(settings, number, train)
         elif self.judge.validation is None and not self.data.is_single_query:
             require_leave_query_out(self.data, settings)
-        return 0.0
 
     def n_matrices(self, settings: Pairs) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
@@ -402,11 +400,8 @@ class LeavePairOut(PathJudge):
         """Return the same with another feature map."""
         return replace(self, data=replace(data, y=self.data.y))
 
-    def require(self, settings: Pairs, n_alphas: int) -> float:
-        """Raise a ValueError if there are several queries, or if the work would take too long.
-
-        Otherwise return the seconds that `judge_path` is expected to take.
-        """
+    def require(self, settings: Pairs, n_alphas: int) -> None:
+        """Raise a ValueError if there are several queries, or if the work would take too long."""
         data = self.data
         n_queries = data.queries.n_filled
         if n_queries > 1 and settings.scope != "global":
@@ -419,7 +414,7 @@ class LeavePairOut(PathJudge):
             _, sizes = np.unique(data.y[data.v > 0], return_counts=True)
             n_pairs = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2
             refuse_long_refits(data, settings, n_pairs, what)
-            return 0.0
+            return
         n_rows, rank = len(data.y), data.n_features
         n_solved = float(n_rows) ** 2 * n_alphas
         # Pairs that are solved one by one take as long as this many flops of a product.
@@ -430,7 +425,6 @@ class LeavePairOut(PathJudge):
                 f"takes the time of {flops:.0e} flops, at most {limits.now.pair_flops:.0e}: "
                 "give fewer alphas, or cv a splitter"
             )
-        return seconds_of({"pair out": n_solved, "gram": flops / 2})
 
     def n_matrices(self, settings: Pairs) -> int:
         """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""

@@ -27,7 +27,6 @@ from pairgram.features.base import node_map_of, rounding_of
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import Candidate, RidgeSpec
-from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import lists_out
 from pairgram.solvers.pair_sums import PairSums
@@ -37,7 +36,7 @@ from pairgram.solvers.path_judges import (
     PathTies,
     spread_of,
 )
-from pairgram.solvers.ridge_path import DEFAULT_POWERS, RidgePath
+from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import NO_GRAM, clear_noise, mean_of, require_gram, sums_of
 from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
@@ -465,13 +464,6 @@ def fit_ridges(
             coordinates = Coordinates.of_features(way.pattern, spec.settings)
         all_coordinates.append(coordinates.keeping_statistics())
         readers += Blocks.of(table, coordinates.data, scores).steps
-    work = ONE_RIDGE
-    if judge is not None:
-        n_alphas = len(DEFAULT_POWERS) if spec.alphas is None else len(spec.alphas)
-        exact = judge.leaves_out and folds is None
-        work = Work(n_alphas, 1 + (0 if folds is None else folds.n), path=True, exact=exact)
-    n_times = len(ways) * len(spec.settings) * len(spec.scales)
-    replace(all_coordinates[0], work=work).warn_of_time(n_times, table.survey().n_rows)
     totals = statistics_of(table, readers, spec.settings, any(spec.scales), folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates
