@@ -20,7 +20,7 @@ from pairgram._support.arrays import (
     is_ready,
     without_names,
 )
-from pairgram._support.checks import AnyArray, ArgumentError, Vector, naming_not_finite
+from pairgram._support.checks import AnyArray, ArgumentError, Vector
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.judgements import as_judgements
@@ -282,9 +282,8 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         stream = as_stream(X)
         if stream is not None:
             return stream.scores(self)
-        rows = self._rows_to_score(X)
-        with naming_not_finite(getattr(self, "feature_names_in_", None)):
-            scores = scores_of(self, rows)
+        rows = rows_to_score(self, X)
+        scores = scores_of(self, rows)
         if self.prior_ is None:
             return scores
         filled = Chain.of(self.feature_map_).fill is not None
@@ -299,18 +298,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if other.prior_ is not None:
             other.prior_ = without_names(other.prior_)
         return other
-
-    def _rows_to_score(self, X: RowsLike) -> Any:
-        try:
-            return rows_to_score(self, X)
-        except ValueError as error:
-            kernel = getattr(Chain.of(getattr(self, "feature_map_", None)).then, "kernel", None)
-            if is_precomputed(kernel) and "is expecting" in str(error):
-                raise ValueError(
-                    f"{str(error).rstrip('.')}: with kernel='precomputed', the kernels of "
-                    f"every row with the {self.n_features_in_} training rows"
-                ) from None
-            raise
 
     @by_keyword
     def score(

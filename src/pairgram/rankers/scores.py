@@ -6,7 +6,7 @@ import copy
 import sys
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,7 +21,7 @@ from pairgram._support.arrays import (
     is_ready,
     read_rows,
 )
-from pairgram._support.checks import AnyArray, Vector, require_finite
+from pairgram._support.checks import AnyArray, Vector, naming_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
 from pairgram.data.pairs import Pairs
@@ -207,6 +207,11 @@ def checked_rows(estimator: BaseEstimator, X: Any) -> Any:
         and "feature_names_in_" not in fitted
     ):
         return X
+    return _frame_rows(estimator, X)
+
+
+def _frame_rows(estimator: BaseEstimator, X: Any) -> Any:
+    """Return `checked_rows` of what is not an array of floats, or has names of columns."""
     check_is_fitted(estimator)
     pandas = sys.modules.get("pandas")
     is_frame = pandas is not None and type(X) is pandas.DataFrame
@@ -236,13 +241,8 @@ def scores_of(ranker: BaseEstimator, X: Matrix) -> AnyArray:
     """
     feature_map = Chain.of(ranker.feature_map_).after_fill
     scores = _scores_of(ranker, feature_map, X)
-    if not np.isfinite(scores).all():  # find out what is wrong with X
-        row = int(np.argmin(np.isfinite(scores)))
-        require_finite(X, "X")
-        require_finite_row(feature_map, X[row : row + 1], row)
-        if feature_map is not None:
-            require_finite_features(feature_map, X)
-        raise ValueError("X too large: scores of its rows overflow")
+    if not np.isfinite(scores).all():
+        _refuse_rows(ranker, feature_map, X, int(np.argmin(np.isfinite(scores))))
     if X.dtype == np.float64:
         return scores
     if np.abs(scores).max(initial=0.0) > np.finfo(X.dtype).max:
@@ -250,28 +250,41 @@ def scores_of(ranker: BaseEstimator, X: Matrix) -> AnyArray:
     return scores.astype(X.dtype)
 
 
+def _refuse_rows(
+    ranker: BaseEstimator, feature_map: Transformer | None, X: Matrix, row: int
+) -> NoReturn:
+    """Raise a ValueError that says why a row has no finite score."""
+    with naming_not_finite(getattr(ranker, "feature_names_in_", None)):
+        require_finite(X, "X")
+        require_finite_row(feature_map, X[row : row + 1], row)
+        if feature_map is not None:
+            require_finite_features(feature_map, X)
+    raise ValueError("X too large: scores of its rows overflow")
+
+
 def _scores_of(ranker: BaseEstimator, feature_map: Transformer | None, X: Matrix) -> Vector:
     if feature_map is None:
         return RowScorer([(None, _vector(ranker.coef_))]).scores(X)
     if not is_known(feature_map):
-        return _mapped_scores(feature_map, ranker.coef_, X)
+        return _mapped_scores(ranker, feature_map, X)
     compiled = scores_sparse(feature_map) or not scipy.sparse.issparse(X)
     scorer = _prepared(ranker, feature_map, X.dtype) if compiled else None
     if scorer is None:
-        return _mapped_scores(feature_map, ranker.coef_, X)
+        return _mapped_scores(ranker, feature_map, X)
     return scorer.scores(X)
 
 
-def _mapped_scores(feature_map: Transformer | None, coef: Vector, X: Matrix) -> Vector:
+def _mapped_scores(ranker: BaseEstimator, feature_map: Transformer | None, X: Matrix) -> Vector:
     """Return the scores of rows whose features Python makes, block by block."""
-    if is_known(feature_map):
-        require_finite(X, "X")
-    try:
-        with single_threaded_blas:  # maps of this package have threads of their own
-            return scores_of_rows(feature_map, X, _vector(coef))
-    except ValueError:
-        require_finite(X, "X")  # this names the row, whereas the map only saw a block
-        raise
+    with naming_not_finite(getattr(ranker, "feature_names_in_", None)):
+        if is_known(feature_map):
+            require_finite(X, "X")
+        try:
+            with single_threaded_blas:  # maps of this package have threads of their own
+                return scores_of_rows(feature_map, X, _vector(ranker.coef_))
+        except ValueError:
+            require_finite(X, "X")  # this names the row, whereas the map only saw a block
+            raise
 
 
 def _vector(coef: ArrayLike) -> Vector:
