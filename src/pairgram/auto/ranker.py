@@ -388,7 +388,7 @@ class AutoRanker(LinearSearch):
                 f"{verbatim(repr(self.feature_map))}",
             )
         return TrialsSpec(
-            Preparation((way,), no_table=needs_rows(self)),
+            Preparation((way,), needed=needs_rows(self)),
             Search(self.cv, self.scoring),
             None if self.time_budget is None else float(self.time_budget),
             self.verbose,

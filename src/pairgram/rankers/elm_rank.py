@@ -80,7 +80,7 @@ class DrawnSpec(LeastSquares):
             raise ValueError("pairs must not be None: ELMRank fits differences within pairs")
         before = tuple(way._replace(then=None) for way in ways)
         return cls(
-            Preparation(before, no_table=needs_rows(model)),
+            Preparation(before, needed=needs_rows(model)),
             (pairs,),
             tuple(way.then for way in ways),
             model.n_estimators,

@@ -69,17 +69,43 @@ class Preparation:
     takes_path : bool
         Whether a kernel's problem is decomposed, which takes more memory than one solution.
     prior : array-like, fitted model or None
-    no_columns : str
-        Why the model has no columns that weights of a prior could belong to; "" if it has.
-    no_table : str
-        Why the model cannot be fitted to a table; "" if it can.
+    maps_change : bool
+        Whether other maps are fitted to parts of the rows, so that weights of a prior belong to
+        no map.
+    needed : str
+        Why the model needs all rows in memory, whatever the ways; "" if it does not.
     """
 
     ways: tuple[Chain, ...] = (Chain(),)
     takes_path: bool = False
     prior: Any = None
-    no_columns: str = ""
-    no_table: str = ""
+    maps_change: bool = False
+    needed: str = ""
+
+    @property
+    def no_columns(self) -> str:
+        """Why the model has no columns that weights of a prior could belong to; "" if it has."""
+        if kernel := self._kernel:
+            return kernel
+        if self.maps_change and any(way.then is not None for way in self.ways):
+            return "a feature_map"
+        return "" if self.is_one else "a list of feature maps"
+
+    @property
+    def no_table(self) -> str:
+        """Why the model cannot be fitted to a table; "" if it can."""
+        if kernel := self._kernel:
+            return (
+                f"{kernel} needs all rows in memory, so a table cannot be fitted: give "
+                "feature_map=Nystroem(...) or RandomFourier(...) in its place"
+            )
+        return self.needed
+
+    @property
+    def _kernel(self) -> str:
+        """What messages call the kernel, if a way has one, else an empty text."""
+        kernels = [way.then.kernel for way in self.ways if is_kernel(way.then)]
+        return f"kernel={kernels[0]!r}" if kernels else ""
 
     def __post_init__(self) -> None:
         """Raise a ValueError if steps do not go together, or if the ways fill gaps differently."""

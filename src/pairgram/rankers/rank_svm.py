@@ -625,10 +625,7 @@ uses_qid_, prior_ :
         settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
         Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         ways = [_way_of(one, "RankSVMCV") for one in as_list(self.feature_map, "feature_map")]
-        # Weights of a prior belong to the columns after a scale, if there is no map.
-        no_columns = "a list of feature maps" * (len(ways) > 1)
-        no_columns = "a feature_map" if any(way.then is not None for way in ways) else no_columns
-        rows = Preparation(tuple(ways), prior=self.prior, no_columns=no_columns)
+        rows = Preparation(tuple(ways), prior=self.prior, maps_change=True)
         log_odds = self.loss == "logistic"
         search = Search(self.cv, self.scoring, has_probabilities=log_odds)
         return SvmSpec(rows, settings, Cs, search)

@@ -663,7 +663,7 @@ def ridge_spec(
     **others : any
         Further attributes of `RidgeSpec`.
     """
-    rows = _rows_of(model, [way], takes_path=False)
+    rows = Preparation((_without_linear(way),), prior=model.prior)
     alphas = np.array([float(alpha)])
     return RidgeSpec(rows, (settings,), alphas, **others)
 
@@ -681,12 +681,12 @@ def search_spec(
     """Return the spec of a search; `told` and `Cs` are those of `Search`, as in `ridge_spec`."""
     cv = list(model.cv) if isinstance(model.cv, Iterator) else model.cv  # read more than once
     search = Search(cv, model.scoring, told, Cs)
-    rows = _rows_of(model, ways, takes_path=True)
+    rows = Preparation((*map(_without_linear, ways),), takes_path=True, prior=model.prior)
     if search.criterion is not None:
-        no_table = (
+        needed = (
             f"scoring={search.criterion.name!r} needs all rows in memory: give a frame, not a table"
         )
-        rows = replace(rows, no_table=rows.no_table or no_table)
+        rows = replace(rows, needed=needed)
     return RidgeSpec(
         rows,
         tuple(settings),
@@ -696,19 +696,8 @@ def search_spec(
     )
 
 
-def _rows_of(model: BaseEstimator, ways: Sequence[Chain], takes_path: bool) -> Preparation:
-    """Return the preparation of rows for a model with several ways to choose from, or one."""
-    for way in ways:
-        if is_kernel(way.then):
-            way.then._function()  # which checks it
-    ways = [way._replace(then=None) if is_linear_kernel(way.then) else way for way in ways]
-    no_columns, no_table = "", ""
-    for kernel in [way.then.kernel for way in ways if is_kernel(way.then)]:
-        what = f"kernel={kernel!r}"
-        no_columns = no_columns or what
-        no_table = (
-            f"{what} needs all rows in memory, so a table cannot be fitted: give "
-            "feature_map=Nystroem(...) or RandomFourier(...) in its place"
-        )
-    no_columns = no_columns or "a list of feature maps" * (len(ways) > 1)
-    return Preparation(tuple(ways), takes_path, model.prior, no_columns, no_table)
+def _without_linear(way: Chain) -> Chain:
+    """Return a way whose kernel has been checked; the linear one is that of the columns."""
+    if is_kernel(way.then):
+        way.then._function()  # which checks it
+    return way._replace(then=None) if is_linear_kernel(way.then) else way
