@@ -118,7 +118,7 @@ def test_the_squared_loss_has_a_closed_form():
     assert model.n_hessian_products_ <= 2  # the preconditioner is the Hessian
 
 
-def test_history_and_the_default_tolerance():
+def test_history_and_the_default_tolerance(set_limits):
     for C in (1e-3, 1.0, 1e3):
         model = RankSVM(C).fit(X, y, qid=qid)
         history = model.history_
@@ -127,8 +127,9 @@ def test_history_and_the_default_tolerance():
         assert (np.diff(history["objective"]) < 0).all()
         np.testing.assert_allclose(history["relative_gradient"][0], 1)
         assert history["relative_gradient"][-1] <= 1e-3 < history["relative_gradient"][-2]
-    with pytest.warns(ConvergenceWarning, match=r"1 of 1 .* tol=1e-10 in max_iter=1 Newton"):
-        RankSVM(max_iter=1, tol=1e-10).fit(X, y, qid=qid)
+    set_limits(newton_steps=1)
+    with pytest.warns(ConvergenceWarning, match=r"1 of 1 .* tol=1e-10 in 1 Newton"):
+        RankSVM(tol=1e-10).fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("factor", [1e155, 1e308, 1e-300])
@@ -524,8 +525,9 @@ def test_cv_results_have_the_scores_of_every_split():
     assert (parts.max(axis=0) >= results["mean_test_score"]).all()
 
 
-def test_a_warning_as_an_error_leaves_no_half_of_a_model():
-    for model in (RankSVM(max_iter=1, tol=1e-9), RankSVMCV([0.1], max_iter=1, tol=1e-9, cv=3)):
+def test_a_warning_as_an_error_leaves_no_half_of_a_model(set_limits):
+    set_limits(newton_steps=1)
+    for model in (RankSVM(tol=1e-9), RankSVMCV([0.1], tol=1e-9, cv=3)):
         with pytest.raises(ConvergenceWarning):  # as the tests' settings have it
             model.fit(X, y, qid=qid)
         names = {"coef_", "feature_map_", "uses_qid_", "history_"}

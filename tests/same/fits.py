@@ -251,7 +251,6 @@ KINDS = {
             "weighting": WEIGHTING,
             "loss": ("squared_hinge", "squared_hinge", "squared"),
             "tol": (1e-3, 1e-9),
-            "max_iter": (100, 100, 100, 2),
             "inputs": INPUTS,
             "feature_map": (None, None, MAPS[0], None, MAPS[4]),
         },

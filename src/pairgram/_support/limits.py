@@ -114,6 +114,9 @@ class Limits:
     # and at least this many rows.
     fewest_sampled_rows: int = 4096
 
+    # Newton steps of RankSVM, which mostly takes a dozen.
+    newton_steps: int = 100
+
     # Many fits, and what is kept and said.
     # A prepared model is kept between calls if its arrays take at most this many bytes.
     kept_bytes: int = 64 << 20

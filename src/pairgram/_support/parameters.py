@@ -228,7 +228,6 @@ PARAMETERS: Mapping[str, Parameter] = {
     "Nystroem.tol": Parameter(AT_LEAST_0),
     "loss": Parameter(choice(*words(Loss))),
     "tol": Parameter(POSITIVE),
-    "max_iter": Parameter(COUNT),
     "time_budget": Parameter(optional(POSITIVE)),
     "missing": Parameter(
         optional(choice(*words(Missing))), stored=optional(choice(*words(FillName)))

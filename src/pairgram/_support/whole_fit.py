@@ -91,6 +91,7 @@ ELSEWHERE = {
     **dict.fromkeys(
         ("weight_range", "bias_range"), "give feature_map=RandomNodes(n_nodes, {}=...)"
     ),
+    "max_iter": "a fit takes at most 100 Newton steps, and mostly a dozen",
     "form": "the smaller system is solved, and form_ says which",
     "group": "give qid=np.repeat(np.arange(len(group)), group), an id for every row",
     **dict.fromkeys(("init_score", "base_margin"), "give offset="),

@@ -169,7 +169,7 @@ MODELS: Mapping[str, Kind] = {
     "RankSVM": _kind(
         {
             **OF_PAIRS,
-            **stored("C", "loss", "tol", "max_iter"),
+            **stored("C", "loss", "tol"),
             "prior?": OF_PRIOR,
             "fitted": FITTED,
         }

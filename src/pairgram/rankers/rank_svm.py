@@ -400,8 +400,6 @@ class RankSVM(LinearRanker):
     tol : float > 0, default=1e-3
         The solver stops when the norm of the gradient is this share of its norm at w = 0, or at
         the prior.
-    max_iter : int ≥ 1, default=100
-        Largest number of Newton steps.
     prior : array-like of shape (n_features,), fitted model or None, default=None
         A model to start from, in place of the model 0, and not a distribution: the ridge is on the
         difference from it. Weights of the columns, or of the features that `feature_map` makes; or
@@ -443,7 +441,7 @@ class RankSVM(LinearRanker):
     Minimises ``½ ‖w‖² + C Σ W_ij max(0, 1 − (f_i − f_j))²`` with ``f = Xw``. The sum is over the
     preference pairs, that is, the pairs with ``y_i > y_j`` within a query. ``W_ij = c v_i v_j``,
     where v are the sample weights, and c is the query's weight times the factor of the weighting
-    of `pairs`. There is a ``ConvergenceWarning`` if `max_iter` steps do not reach `tol`, or if
+    of `pairs`. There is a ``ConvergenceWarning`` if 100 steps do not reach `tol`, or if
     numbers overflow. The solver stops without a warning if the next step promises to lower the
     objective by less than a share of 1e-15, which is rounding error.
 
@@ -508,12 +506,11 @@ class RankSVM(LinearRanker):
     feature_map: Transformer | None = None
     loss: Loss = "squared_hinge"
     tol: float = 1e-3
-    max_iter: int = 100
     prior: Estimator | ArrayLike | None = None
 
     def _spec(self) -> SvmSpec:
         check_parameters(self, "C")
-        settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
+        settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol)
         rows = Preparation((_way_of(self.feature_map, "RankSVM"),), prior=self.prior)
         return SvmSpec(rows, settings, np.array([float(self.C)]))
 
@@ -553,7 +550,7 @@ class RankSVMCV(LinearSearch):
         in memory. It needs query ids, and feature maps of this package.
     scoring : str, Metric, scorer or None, default=None
         As in `RankRLSCV`. Comparisons take "log_loss" too with the logistic loss.
-    pairs, loss, tol, max_iter : as in `RankSVM`
+    pairs, loss, tol : as in `RankSVM`
     prior : array-like of shape (n_features,), fitted model or None, default=None
         As in `RankSVM`. Weights are those of the columns of X, as they are or scaled. Any other
         feature map, or a list, takes a frozen model only.
@@ -618,11 +615,10 @@ uses_qid_, prior_ :
     scoring: Scoring = None
     loss: Loss = "squared_hinge"
     tol: float = 1e-3
-    max_iter: int = 100
     prior: Estimator | ArrayLike | None = None
 
     def _spec(self) -> SvmSpec:
-        settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol, self.max_iter)
+        settings = SolverSettings(self.loss, _pairs_of(self.pairs), self.tol)
         Cs = None if self.Cs is None else check_alphas(self.Cs, "Cs")
         ways = [_way_of(one, "RankSVMCV") for one in as_list(self.feature_map, "feature_map")]
         rows = Preparation(tuple(ways), prior=self.prior, maps_change=True)

@@ -105,10 +105,9 @@ class SolverSettings:
     loss: Loss
     pairs: Pairs
     tol: float
-    max_iter: int
 
     def __post_init__(self) -> None:
-        check_parameters(self, "loss", "tol", "max_iter")
+        check_parameters(self, "loss", "tol")
 
     @property
     def steepness(self) -> float:
@@ -310,7 +309,7 @@ class Training:
                 Cs,
                 steepness=settings.steepness,
                 tol=float(settings.tol),
-                max_iter=int(settings.max_iter),
+                max_iter=limits.now.newton_steps,
                 n_threads=thread_count(),
             )
 
@@ -390,7 +389,7 @@ def _as_compiled(
     problem, _, blocks, node_map = told
     # Labels that are not numbers, which the problem cannot hold, leave their set to other code.
     offset = np.where(np.isfinite(sets.labels), 0.0 if data.offset is None else data.offset, np.nan)
-    solver = settings.loss, settings.steepness, float(settings.tol), int(settings.max_iter)
+    solver = settings.loss, settings.steepness, float(settings.tol), limits.now.newton_steps
     known = {"map": node_map, "settings": solver, "n_threads": thread_count()}
     return problem, offset, blocks, known
 
@@ -599,6 +598,6 @@ def warn_if_not_converged(histories: list[_core.Convergence], settings: SolverSe
         worst = max(history.relative_gradient[-1] for history in failed)
         warn_caller(
             f"{len(failed)} of {len(histories)} solutions did not reach tol={settings.tol:g} in "
-            f"max_iter={settings.max_iter} Newton steps: the relative gradient is {worst:.1e}",
+            f"{limits.now.newton_steps} Newton steps: the relative gradient is {worst:.1e}",
             ConvergenceWarning,
         )
