@@ -94,24 +94,35 @@ def test_tables_that_are_asked_for(script, monkeypatch, capsys):
     assert "unknown table 'c'; the tables are a, b" in capsys.readouterr().err
 
 
+@pytest.fixture
+def here(script, monkeypatch):
+    """Return a function that loads a script whose new processes are calls: they import for long."""
+
+    def loaded(name):
+        module = script(name)
+        monkeypatch.setattr(module, "in_fresh_process", lambda work, *given: work(*given))
+        return module
+
+    return loaded
+
+
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
-def test_tables_of_the_dual(script, monkeypatch, capsys):
+def test_tables_of_the_dual(here, monkeypatch, capsys):
     small = ["--rows", "80", "--memory-rows", "600", "--repeat", "1"]
     monkeypatch.setattr(sys, "argv", ["dual.py", *small])
-    script("dual").main()
+    here("dual").main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
     assert [cells[0].strip() for cells in tables].count("way") == 2
     formulas = [float(cells[1]) for cells in tables[-6:]]
     assert formulas == [1.0, 1.5, 1.5] * 2
-    assert all(float(cells[2]) > 0 for cells in tables[-6:])
+    assert all(float(cells[2]) >= 0 for cells in tables[-6:])
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_tables_of_wide_rows(script, monkeypatch, capsys):
+def test_tables_of_wide_rows(here, monkeypatch, capsys):
     small = ["--rows", "800", "--features", "120", "--large-rows", "900", "--large-features", "300"]
     monkeypatch.setattr(sys, "argv", ["wide.py", *small, "--repeat", "1"])
-    wide = script("wide")
-    wide.main()
+    here("wide").main()
     tables = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines() if "|" in line]
     first = [cells[0].strip() for cells in tables]
     assert first.count("as they are") == first.count("lognormal") == 1
@@ -204,9 +215,9 @@ def test_commands_are_run_once(script, monkeypatch, tmp_path, capsys):
     assert every.main() == every.NO_DATA and "give --data" in capsys.readouterr().out
 
 
-def test_tables_of_serving(script, monkeypatch, capsys):
+def test_tables_of_serving(here, monkeypatch, capsys):
     pytest.importorskip("fastapi")
-    serving = script("serving")
+    serving = here("serving")
     for name in ("FastAPI", "Spark", "Flink"):  # as the page promises
         assert len([line for line in serving.code_of(name).splitlines() if line]) <= 16
     few = ["start", "pipeline", "fastapi", "--requests", "8", "--repeat", "1"]
