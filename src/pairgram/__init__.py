@@ -18,7 +18,7 @@ Train:
     within_lists                              ranks and scales of columns within their lists
     save_model, load_model                    files of models, and of pipelines that end in one
     row_scorer                                a fast function that scores rows, for serving
-    threads                                   how many threads work, in a ``with`` block
+    threads, time_limit                       how many threads a ``with`` block takes, and how long
 
 Say what is compared:
     Pairs                                     which pairs, with what weight, and their targets
@@ -83,7 +83,7 @@ if sys.version_info < (3, 12):  # later versions refuse by themselves what here 
 # `pairgram --help` nor a program that only reads files should wait for.
 _NAMES = {
     "_core": ("__version__",),
-    "_support.machine": ("threads",),
+    "_support.machine": ("threads", "time_limit"),
     "data.pairs": ("Pairs",),
     "data.queries": ("MissingQueryWarning",),
     "datasets": (

@@ -17,7 +17,7 @@ from pairgram import (
     trec as trec,
 )
 from pairgram._core import __version__ as __version__
-from pairgram._support.machine import threads as threads
+from pairgram._support.machine import threads as threads, time_limit as time_limit
 from pairgram.auto.ranker import AutoRanker as AutoRanker
 from pairgram.certainty.fits import posterior as posterior
 from pairgram.certainty.posterior import Posterior as Posterior

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from pairgram import Kernel, RankRLSCV, _core, kernel_matrix, make_ranking
+from pairgram import Kernel, RankRLSCV, _core, kernel_matrix, make_ranking, time_limit
 from parts.support import deadline as deadline_of_thread, on_threads, until
 
 
@@ -74,3 +74,17 @@ def test_what_python_computes_keeps_to_it_too(set_limits):
     X, y, _ = make_ranking(1, 40, 3, random_state=0)
     with until(0.0), pytest.raises(TimeoutError):  # eigenvectors, and rows that are held out
         RankRLSCV(feature_map=Kernel("rbf")).fit(X, y)
+
+
+def test_a_fit_beyond_its_time_limit_leaves_the_model_as_it_was():
+    X, y, _ = make_ranking(1, 40, 3, random_state=0)
+    model = RankRLSCV(feature_map=Kernel("rbf")).fit(X, y)
+    before = dict(vars(model))
+    with time_limit(0), pytest.raises(TimeoutError):
+        model.fit(X, y)
+    assert vars(model) == before
+    with time_limit(1e6):
+        assert (model.fit(X, y).coef_ == before["coef_"]).all()
+    for seconds in (-1, True, "1", np.nan):
+        with pytest.raises(ValueError, match="seconds must be a number >= 0"), time_limit(seconds):
+            pass

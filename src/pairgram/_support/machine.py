@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -243,6 +243,36 @@ def until(end: float, slowness: float = 1.0) -> Iterator[None]:
         _of_thread.deadline = before
         left = before.end - time.perf_counter()
         _core.set_deadline(left if before.end < inf else None)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """End what this thread fits or computes within a context once so many seconds have passed.
+
+    A fit that is ended leaves its estimator as it was.
+
+    Parameters
+    ----------
+    seconds : float ≥ 0
+
+    Raises
+    ------
+    TimeoutError
+        If the time is over. Compiled code looks at the clock about ten times a second; a single
+        call of LAPACK, or of code of other packages, is not ended before it returns.
+    ValueError
+        If `seconds` is not such a number.
+
+    Examples
+    --------
+    >>> import pairgram
+    >>> with pairgram.time_limit(60):
+    ...     model = pairgram.RankRLS().fit([[0.0], [1.0]], [0, 1])
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not seconds >= 0:
+        raise ValueError(f"seconds must be a number >= 0, got {seconds!r}")
+    with until(time.perf_counter() + float(seconds)):
+        yield
 
 
 class _BlasGuard:
