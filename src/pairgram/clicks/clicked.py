@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
@@ -14,6 +15,8 @@ from pairgram._support.machine import cached_property
 from pairgram.data.clicks import wrong_click
 from pairgram.data.judgements import Judgements
 from pairgram.data.pairs import Pairs
+from pairgram.data.queries import Queries
+from pairgram.metrics.metric import Metric, per_query_scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +100,33 @@ class Clicks(Judgements):
         """Return clicks / propensities, (n_rows,), with smaller propensities raised to a clip."""
         self._require_click()
         return self.labels * (self.shown / np.maximum(self.shown, clip))
+
+    def judged(
+        self, metrics: Sequence[Metric], scores: Vector, queries: Queries, weights: Vector | None
+    ) -> tuple[Vector, dict[str, Vector]]:
+        """Return the values of metrics, (n_metrics, n_scores, n_queries), and statistics by name."""
+        every: list[Vector] = []
+        told: dict[str, Any] = {}
+        share = (queries.sizes > 0) * (1.0 if weights is None else weights)
+        gains_of = [metric.judged_labels(self.labels, self) for metric in metrics]
+        for metric, gains in zip(metrics, gains_of, strict=True):
+            values = per_query_scores((metric,), gains, scores, queries)[0]
+            every.append(values)
+            name, filled = metric.name, np.nan_to_num(values)
+            of_row = share[queries.index()] * gains
+            deviations = share * (filled - Metric.mean(values, weights)[..., None])
+            n_counted = int(np.count_nonzero(share))
+            # The spread is unknown of a single query.
+            spread = n_counted / (n_counted - 1) if n_counted > 1 else np.nan
+            with np.errstate(invalid="ignore", divide="ignore"):  # no click may weigh
+                error = np.sqrt((deviations**2).sum(axis=-1) * spread) / share.sum()
+                told |= {
+                    f"{name} standard error": error,
+                    f"{name} self-normalised": (share * filled).sum(axis=-1) / of_row.sum(),
+                    f"{name} clipped": np.mean(self.shown[self.clicked > 0] < (metric.clip or 0)),
+                    f"{name} effective clicks": 1.0 / ((of_row / of_row.sum()) ** 2).sum(),
+                }
+        return np.stack(every), {name: np.asarray(value) for name, value in told.items()}
 
     def of_rows(self, n_rows: int, weights: Any) -> tuple[Vector, Any]:
         """Return clicks / propensities, and the weights as they are."""

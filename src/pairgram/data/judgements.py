@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pairgram._support.checks import Rows, Vector
@@ -45,6 +45,15 @@ class Judgements(ABC):
     @abstractmethod
     def taken(self, rows: Rows | slice) -> Self | None:
         """Return the judgements of these rows alone; None if they are not kept."""
+
+    def judged(
+        self, metrics: Sequence[Any], scores: Vector, queries: Any, weights: Vector | None
+    ) -> tuple[Vector, dict[str, Any]]:
+        """Return metrics of lists, (n_metrics, n_scores, n_queries), and what else to tell, by name.
+
+        `weights` are those of the queries. A y of comparisons has other metrics.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def require_settings(self, settings: Pairs) -> None:

@@ -531,8 +531,8 @@ def evaluate_metrics(
 ) -> dict[str, Any]:
     """Do the work of `pairgram.metrics.evaluate` for `Metric` objects."""
     names = [metric.name for metric in metrics]
-    clicks = as_judgements(y)
-    labels = real_array(y, "y") if clicks is None else clicks.labels
+    judgements = as_judgements(y)
+    labels = real_array(y, "y") if judgements is None else judgements.labels
     if labels.ndim != 1 or labels.size == 0:
         raise ArgumentError("y", f"must have shape (n_rows,) with n_rows >= 1, got {labels.shape}")
     scores = real_array(score, "score")
@@ -548,12 +548,12 @@ def evaluate_metrics(
     one_vector = scores.ndim == 1
     told: dict[str, Vector] = {}
     rows = np.atleast_2d(scores)
-    if clicks is None:
+    if judgements is None:
         for metric in metrics:
             metric.judged_labels(labels, None)
         values = per_query_scores(metrics, labels, rows, queries, are_all=True)
     else:
-        values, told = _of_clicks(metrics, clicks, rows, queries, weights)
+        values, told = judgements.judged(metrics, rows, queries, weights)
     if one_vector:
         values = values[:, 0]
     if per_query:
@@ -563,41 +563,6 @@ def evaluate_metrics(
     for name, one in told.items():
         found[name] = one.item() if one.size == 1 and one_vector else one
     return found
-
-
-def _of_clicks(
-    metrics: Sequence[Metric],
-    clicks: Any,
-    scores: Vector,
-    queries: Queries,
-    weights: Vector | None,
-) -> tuple[Vector, dict[str, Vector]]:
-    """Return the values of metrics of clicks, and statistics of their means, by name.
-
-    The values have shape (n_metrics, n_scores, n_queries).
-    """
-    every: list[Vector] = []
-    told: dict[str, Any] = {}
-    share = (queries.sizes > 0) * (1.0 if weights is None else weights)
-    gains_of = [metric.judged_labels(clicks.labels, clicks) for metric in metrics]
-    clicked, shown = clicks.clicked > 0, clicks.shown
-    for metric, gains in zip(metrics, gains_of, strict=True):
-        values = per_query_scores((metric,), gains, scores, queries)[0]
-        every.append(values)
-        name, filled = metric.name, np.nan_to_num(values)
-        of_row = share[queries.index()] * gains
-        deviations = share * (filled - Metric.mean(values, weights)[..., None])
-        n_counted = int(np.count_nonzero(share))
-        spread = n_counted / (n_counted - 1) if n_counted > 1 else nan  # unknown of a single query
-        with np.errstate(invalid="ignore", divide="ignore"):  # no click may weigh
-            told |= {
-                f"{name} standard error": np.sqrt((deviations**2).sum(axis=-1) * spread)
-                / share.sum(),
-                f"{name} self-normalised": (share * filled).sum(axis=-1) / of_row.sum(),
-                f"{name} clipped": np.mean(shown[clicked] < (metric.clip or 0.0)),
-                f"{name} effective clicks": 1.0 / ((of_row / of_row.sum()) ** 2).sum(),
-            }
-    return np.stack(every), {name: np.asarray(value) for name, value in told.items()}
 
 
 def per_query_scores(
