@@ -104,7 +104,7 @@ class Clicks(Judgements):
     def judged(
         self, metrics: Sequence[Metric], scores: Vector, queries: Queries, weights: Vector | None
     ) -> tuple[Vector, dict[str, Vector]]:
-        """Return the values of metrics, (n_metrics, n_scores, n_queries), and statistics by name."""
+        """Return metrics, (n_metrics, n_scores, n_queries), and statistics of each by name."""
         every: list[Vector] = []
         told: dict[str, Any] = {}
         share = (queries.sizes > 0) * (1.0 if weights is None else weights)

@@ -49,7 +49,7 @@ class Judgements(ABC):
     def judged(
         self, metrics: Sequence[Any], scores: Vector, queries: Any, weights: Vector | None
     ) -> tuple[Vector, dict[str, Any]]:
-        """Return metrics of lists, (n_metrics, n_scores, n_queries), and what else to tell, by name.
+        """Return metrics, (n_metrics, n_scores, n_queries), and what else to tell, by name.
 
         `weights` are those of the queries. A y of comparisons has other metrics.
         """
