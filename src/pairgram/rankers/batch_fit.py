@@ -48,27 +48,51 @@ class Models(Sequence[Any]):
 
     Parameters
     ----------
+    n_models : int
     first : fitted estimator or None
-        What all models share. None where each is as it was fitted alone.
-    coefs : ndarray of shape (n_models, n_coefficients)
-    own : dict of str to ndarray of shape (n_models,)
-        Further attributes of each.
+        What all models share but for those that were fitted alone.
+    own : dict of str to ndarray of shape (n_models, ...)
+        The attributes of each, with those of `alone`: "coef_", if all have the same features, and
+        others.
     alone : dict of int to fitted estimator
         Models that were fitted alone.
     """
 
     def __init__(
         self,
+        n_models: int,
         first: BaseEstimator | None,
-        coefs: Vector,
-        own: Mapping[str, NDArray[Any]],
+        own: dict[str, NDArray[Any]],
         alone: Mapping[int, Any],
     ) -> None:
-        self.first, self.coefs, self.own, self.alone = first, coefs, own, alone
+        self.n_models, self.first, self.own, self.alone = n_models, first, own, alone
+        for number, model in alone.items():
+            for name, values in own.items():
+                values[number] = getattr(model, name, np.nan)
+
+    @classmethod
+    def of_fits(cls, fitted: Mapping[int, Any], n_models: int) -> Self:
+        """Return models that were all fitted alone."""
+        like = next(iter(fitted.values()), None)
+        shape = np.shape(getattr(like, "coef_", 0.0))
+        alike = len(shape) == 1 and all(
+            isinstance(model, LinearRanker)
+            and Chain.of(model.feature_map_)[:2] == (None, None)
+            and model.coef_.shape == shape
+            and same_map(_map_of(model), _map_of(like))
+            for model in fitted.values()
+        )
+        own = {"coef_": np.full((n_models, *shape), np.nan)} if alike else {}
+        return cls(n_models, None, own, fitted)
+
+    @property
+    def coefs(self) -> Vector | None:
+        """The coefficients, (n_models, n_coefficients); None if the features are not the same."""
+        return self.own.get("coef_")
 
     def __len__(self) -> int:
         """Return the number of models."""
-        return len(self.coefs)
+        return self.n_models
 
     @overload
     def __getitem__(self, number: int) -> Any: ...
@@ -79,11 +103,11 @@ class Models(Sequence[Any]):
         if isinstance(number, slice):
             return [self[at] for at in range(*number.indices(len(self)))]
         number = range(len(self))[number]
-        if number in self.alone or self.first is None or np.isnan(self.coefs[number]).any():
+        if number in self.alone or self.first is None or np.isnan(self.own["coef_"][number]).any():
             return self.alone.get(number)
         model = copy.copy(self.first)
-        model.coef_ = self.coefs[number]
-        vars(model).update({name: values.item(number) for name, values in self.own.items()})
+        for name, values in self.own.items():
+            setattr(model, name, values.item(number) if values.ndim == 1 else values[number])
         return model
 
     def values(self, name: str) -> NDArray[Any]:
@@ -174,7 +198,7 @@ class BatchFit:
         ValueError
             If the models do not have the same features, as with kernels and maps of their own.
         """
-        if not self.models.coefs.shape[1]:
+        if self.models.coefs is None:
             raise ValueError(
                 "the models do not have the same features: kernels, and maps that are fitted to "
                 "the rows of one key, have features of their own"
@@ -301,7 +325,7 @@ class BatchFit:
             scores[unknown] = other if is_number else other.predict(take_rows(X, unknown))
         if not len(known):
             return scores
-        if self.models.coefs.shape[1]:
+        if self.models.coefs is not None:
             scores[known] = self._products(rows, known, of_row)
             return scores
         groups = Queries.make(len(known), qid=of_row[known])
@@ -312,7 +336,7 @@ class BatchFit:
 
     def _products(self, rows: Any, known: Rows, of_row: Rows) -> Vector:
         """Return the scores of some rows by models that share all but their coefficients."""
-        first, coefs = self._first, self.models.coefs
+        first, coefs = self._first, self.coef_
         feature_map = _map_of(first)
         scores, constants = np.empty(len(known)), None
         nodes = linear_nodes(feature_map)
@@ -429,7 +453,8 @@ class BatchFit:
             raise ValueError(f"{shown(path)}: two models have the same key")
         score = settings.get("fallback_score")
         fallback = made.get("fallback") if score is None else float(score)
-        return cls(keys, Models(first, coefs, own, {}), errors, fallback)
+        models = Models(len(keys), first, own | {"coef_": coefs}, {})
+        return cls(keys, models, errors, fallback)
 
 
 def _record(model: Any) -> Any:
@@ -444,38 +469,6 @@ def _record(model: Any) -> Any:
 def _map_of(model: Any) -> Any:
     """Return what makes the features of a model from rows: its inputs and its map."""
     return Chain.of(getattr(model, "feature_map_", None)).after_fill
-
-
-def _shape_of(model: Any) -> tuple[int, ...]:
-    shape: tuple[int, ...] = np.shape(getattr(model, "coef_", 0.0))
-    return shape
-
-
-def collected(
-    first: BaseEstimator | None,
-    coefs: Vector | None,
-    own: Mapping[str, NDArray[Any]],
-    alone: Mapping[int, Any],
-    n_models: int,
-) -> Models:
-    """Return models, with the coefficients of those that were fitted alone where all are alike."""
-    like = first if first is not None else next(iter(alone.values()), None)
-    width = _shape_of(like) if coefs is None else coefs.shape[1:]
-    same = len(width) == 1 and all(
-        isinstance(model, LinearRanker)
-        and Chain.of(model.feature_map_)[:2] == (None, None)
-        and _shape_of(model) == width
-        and same_map(_map_of(model), _map_of(like))
-        for model in alone.values()
-    )
-    if not same:
-        return Models(None, np.empty((n_models, 0)), {}, alone)
-    coefs = np.full((n_models, *width), np.nan) if coefs is None else coefs
-    for number, model in alone.items():
-        coefs[number] = model.coef_
-        for name, values in own.items():
-            values[number] = getattr(model, name, np.nan)
-    return Models(first, coefs, own, alone)
 
 
 def _refuse_other_kind(keys: NDArray[Any], ids: NDArray[Any]) -> None:

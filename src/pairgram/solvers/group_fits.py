@@ -17,7 +17,6 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.data.queries import Queries
 from pairgram.features.base import linear_nodes, node_map_of
 from pairgram.solvers.formulation import without_offsets
 from pairgram.solvers.hold_out import LARGEST_HELD
@@ -29,8 +28,8 @@ from pairgram.solvers.ridge_path import (
     ColumnSums,
 )
 
-# Compiled code leaves unsolved sets to other code, and does not know the last state.
-SOLVED, NO_PAIRS, UNSOLVED, ONE_ROW = range(4)
+# Compiled code leaves unsolved sets to other code.
+SOLVED, NO_PAIRS, UNSOLVED = range(3)
 
 
 class RowSets(NamedTuple):
@@ -71,41 +70,39 @@ class RowSets(NamedTuple):
             X = X.toarray()
         return cls(data, bounds, [X], data.y, np.ones(1, dtype=np.int64))
 
-    def some(self, first: int, last: int) -> tuple[RankingData, Rows | slice]:
-        """Return the data of some sets without X, set after set, and the numbers of their rows."""
-        data, queries = self.data, self.data.queries
-        begin, end = queries.offsets[self.bounds[[first, last]]].tolist()
-        rows: Any = slice(begin, end) if queries.order is None else queries.order[begin:end]
-        known = {name: getattr(data, name) for name in ("row_weights", "offset")}
-        own = slice(self.bounds[first], self.bounds[last])
-        return replace(
-            data,
-            X=np.empty((end - begin, 0)),
-            y=data.y[rows],
-            queries=Queries.of_sizes(queries.sizes[own]),
-            query_weights=None if data.query_weights is None else data.query_weights[own],
-            group_of=None,
-            judgements=data.judgements and data.judgements.taken(rows),
-            **{name: None if values is None else values[rows] for name, values in known.items()},
-        ), rows
+    def parts(self, n_values: int) -> Iterator[RowSets]:
+        """Yield the sets in parts, whose rows are made dense if they are sparse.
 
-    def in_dense_parts(self) -> Iterator[RowSets]:
-        """Yield the sets: those of sparse rows in parts, whose rows are made dense."""
-        if not scipy.sparse.issparse(self.blocks[0]):
-            yield self
-            return
-        (X,) = self.blocks
-        ends = self.data.queries.offsets[self.bounds]
-        n_labels = np.repeat(self.n_targets, np.diff(ends))  # of every row
-        first_label = np.cumsum(n_labels) - n_labels
-        for first, last in ranges(8 * X.shape[1] * ends, limits.now.dense_block_bytes):
-            data, rows = self.some(first, last)
-            bounds = self.bounds[first : last + 1] - self.bounds[first]
-            own, end = n_labels[rows], np.cumsum(n_labels[rows])
-            at = np.repeat(first_label[rows] - (end - own), own) + np.arange(own.sum())
-            counts = self.n_targets[first:last]
-            units = None if self.units is None else self.units[ends[first] : ends[last]]
-            yield RowSets(data, bounds, [X[rows].toarray()], self.labels[at], counts, units)
+        The dense rows, and so many models and scores of each row, take little memory for a part.
+        """
+        (X, *_), ends = self.blocks, self.data.queries.offsets[self.bounds]
+        is_sparse, n_sets = scipy.sparse.issparse(X), len(self.n_targets)
+        d = X.shape[1] if self.data.feature_map is None else self.data.n_features
+        size = 8.0 * n_values * (ends + d * np.arange(n_sets + 1))
+        size += 8.0 * X.shape[1] * is_sparse * ends
+        first = 0
+        while first < n_sets:
+            most = size[first] + limits.now.dense_block_bytes
+            last = max(first + 1, int(np.searchsorted(size, most, side="right")) - 1)
+            whole = last - first == n_sets and not is_sparse
+            yield self if whole else self._some(first, last)
+            first = last
+
+    def _some(self, first: int, last: int) -> RowSets:
+        """Return some sets, of one target each, with dense rows."""
+        queries, bounds = self.data.queries, self.bounds[first : last + 1]
+        ends, blocks = queries.offsets[bounds], self.blocks
+        rows: Any = slice(ends[0], ends[-1])
+        if len(blocks) == 1 and queries.order is not None:
+            rows = queries.order[rows]
+        data = self.data.take(rows)
+        if len(blocks) == 1:
+            X = data.X.toarray() if scipy.sparse.issparse(data.X) else data.X
+            data, blocks = replace(data, X=X), [X]
+        else:
+            blocks = blocks[first:last]
+        bounds = np.searchsorted(data.queries.offsets, ends - ends[0])
+        return RowSets(data, bounds, blocks, self.labels[rows], self.n_targets[first:last])
 
 
 def one_array(parts: Sequence[Any]) -> Any:
@@ -116,16 +113,6 @@ def one_array(parts: Sequence[Any]) -> Any:
     return (
         scipy.sparse.vstack(parts, "csr") if scipy.sparse.issparse(first) else np.concatenate(parts)
     )
-
-
-def ranges(ends: NDArray[Any], most: float) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sets, of which the ends ascend by at most so much, or single ones."""
-    first = 0
-    while first < len(ends) - 1:
-        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
-        last = max(first + 1, last)
-        yield first, last
-        first = last
 
 
 class Solved(NamedTuple):
@@ -256,20 +243,6 @@ def as_compiled(
             (X,) = blocks
             blocks = [without_offsets(X.astype(np.float64, copy=False), data.queries)]
     return data.problem(settings), _targets(sets, settings), list(blocks), node_map
-
-
-def told_apart(sets: RowSets, states: Any) -> Any:
-    """Return the states, `UNSOLVED` where there are no pairs for labels that are not numbers."""
-    if not (states == NO_PAIRS).any():
-        return states
-    sizes = np.diff(sets.data.queries.offsets[sets.bounds]) * sets.n_targets
-    labels, queries = sets.labels, sets.data.queries
-    if len(labels) == queries.n_rows:
-        labels = queries.grouped(labels)
-    wrong = np.flatnonzero(~np.isfinite(labels))
-    wrong = np.searchsorted(np.cumsum(sizes), wrong, side="right")
-    states[wrong[states[wrong] == NO_PAIRS]] = UNSOLVED
-    return states
 
 
 def _targets(sets: RowSets, settings: Pairs) -> Vector:
