@@ -43,10 +43,11 @@ if TYPE_CHECKING:
 OWN = ("alpha_", "C_", "best_score_")
 
 
+@dataclass(frozen=True, eq=False)
 class Models(Sequence[Any]):
     """Fitted estimators, which are made when they are asked for, and None where a fit failed.
 
-    Parameters
+    Attributes
     ----------
     n_models : int
     first : fitted estimator or None
@@ -58,20 +59,13 @@ class Models(Sequence[Any]):
         Models that were fitted alone.
     """
 
-    def __init__(
-        self,
-        n_models: int,
-        first: BaseEstimator | None,
-        own: dict[str, NDArray[Any]],
-        alone: Mapping[int, Any],
-    ) -> None:
-        self.n_models, self.first, self.own, self.alone = n_models, first, own, alone
-        for number, model in alone.items():
-            for name, values in own.items():
-                values[number] = getattr(model, name, np.nan)
+    n_models: int
+    first: Any
+    own: Mapping[str, NDArray[Any]]
+    alone: Mapping[int, Any]
 
     @classmethod
-    def of_fits(cls, fitted: Mapping[int, Any], n_models: int) -> Self:
+    def of_fits(cls, n_models: int, fitted: Mapping[int, Any]) -> Self:
         """Return models that were all fitted alone."""
         like = next(iter(fitted.values()), None)
         shape = np.shape(getattr(like, "coef_", 0.0))
@@ -82,8 +76,12 @@ class Models(Sequence[Any]):
             and same_map(_map_of(model), _map_of(like))
             for model in fitted.values()
         )
-        own = {"coef_": np.full((n_models, *shape), np.nan)} if alike else {}
-        return cls(n_models, None, own, fitted)
+        if not alike:
+            return cls(n_models, None, {}, fitted)
+        coefs = np.full((n_models, *shape), np.nan)
+        for number, model in fitted.items():
+            coefs[number] = model.coef_
+        return cls(n_models, None, {"coef_": coefs}, fitted)
 
     @property
     def coefs(self) -> Vector | None:

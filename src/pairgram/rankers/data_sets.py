@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -28,6 +28,10 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, as_ids, check_weights
 from pairgram.solvers.group_fits import RowSets, one_array
 
+if TYPE_CHECKING:
+    from pairgram.rankers.rank_svm import SvmSpec
+    from pairgram.rankers.ridge import RidgeSpec
+
 
 @dataclass(frozen=True, eq=False)
 class DataSets:
@@ -42,17 +46,15 @@ class DataSets:
     y : ndarray of shape (n_rows,)
     by : Queries
         The rows of every set.
-    told : dict of str to ndarray of shape (n_rows,), or None
+    told : dict of str to ndarray of shape (n_rows,)
         The arguments of `fit` besides; for a list, the ids of its queries are their numbers.
     given : array-like, frame or CSR matrix; or list of such
         The rows of all sets as the caller gave them, without columns that are no features; or
         those of each set.
-    labels : ndarray of shape (n_values,), or None
-        The labels of all targets of each set, of which `y` then has none.
-    n_targets : ndarray of shape (n_sets,), int64, or None
-        None stands for one each.
-    order : ndarray of shape (n_models,), int64, or ...
-        Where the models of the keys stand among those of the sets.
+    of_targets : dict of str to ndarray, or None
+        "labels" and "n_targets" of `RowSets` where sets have several targets, and `y` is 0.
+    places : tuple of index arrays or ...
+        Where the sets, and the models, of the keys stand.
     alone : callable or None
         Returns the same with one target for each set, if some have several.
     """
@@ -64,9 +66,8 @@ class DataSets:
     by: Queries
     told: dict[str, Any]
     given: Any
-    labels: Vector | None = None
-    n_targets: Rows | None = None
-    order: Any = ...
+    of_targets: dict[str, Any] | None = None
+    places: tuple[Any, Any] = (..., ...)
     alone: Callable[[], DataSets] | None = None
 
     def row_sets(self, one_list: bool) -> RowSets:
@@ -78,25 +79,29 @@ class DataSets:
             If the rows of a query have different weights or groups.
         """
         by, queries, told, y = self.by, self.by, self.told, self.y
-        bounds = np.arange(by.n_queries + 1)
-        if told["qid"] is not None and not one_list:
+        bounds, X = np.arange(by.n_queries + 1), np.empty((len(y), 0))
+        if "qid" in told and not one_list:
             ids = Queries.make(len(y), qid=told["qid"]).index()
             inner = Queries.make(len(y), qid=by.grouped(by.index() * len(y) + ids))
-            bounds = np.searchsorted(inner.offsets, by.offsets)
             order = inner.order if by.order is None else inner.grouped(by.order)
             queries = Queries(inner.offsets, order)
-        weights = told.get("query_weight")
-        data = RankingData(
-            self.blocks[0] if len(self.blocks) == 1 else np.empty((len(y), 0)),
-            np.where(np.isfinite(y), y, 0.0),
-            queries,
-            told.get("sample_weight"),
-            None if weights is None else queries.per_query(weights, "query_weight"),
-            group_of=None if told.get("groups") is None else self._groups(queries),
-        )
-        labels = y if self.labels is None else self.labels
-        counts = np.ones(by.n_queries, np.int64) if self.n_targets is None else self.n_targets
-        return RowSets(data, bounds, self.blocks, labels, counts)
+            bounds = np.searchsorted(inner.offsets, by.offsets)
+        X = self.blocks[0] if len(self.blocks) == 1 else X
+        data = RankingData(X, np.where(np.isfinite(y), y, 0.0), queries)
+        if told.keys() - {"qid"}:
+            data = self._weighted(data)
+        sets = RowSets(data, bounds, self.blocks, y, np.ones_like(bounds[1:]))
+        return sets._replace(**self.of_targets or {})
+
+    def _weighted(self, data: RankingData) -> RankingData:
+        """Return data with the weights of rows and queries, and the groups, that were given."""
+        told, weights, group_of = self.told, self.told.get("query_weight"), None
+        if weights is not None:
+            weights = data.queries.per_query(weights, "query_weight")
+        if "groups" in told:
+            group_of = self._groups(data.queries)
+        rows = told.get("sample_weight")
+        return replace(data, row_weights=rows, query_weights=weights, group_of=group_of)
 
     def _groups(self, queries: Queries) -> Rows:
         """Return the group of every query, numbered within its set by first rows."""
@@ -115,21 +120,23 @@ class DataSets:
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of `fit` of one set."""
         rows = np.r_[self.by.rows(number)]
-        own = {name: values[rows] for name, values in self.told.items() if values is not None}
+        own = {name: values[rows] for name, values in self.told.items()}
         listed = isinstance(self.given, list)
         X = self.given[number] if listed else take_rows(self.given, rows)
         return {"X": X, "y": self.y[rows], **own}
 
 
-def sets_of_rows(X: Any, y: Any, by: Any, told: dict[str, Any], shares: bool) -> DataSets:
-    """Read rows with keys or several targets, of which one set `shares` those of the same rows."""
+def sets_of_rows(
+    X: Any, y: Any, by: Any, told: dict[str, Any], spec: RidgeSpec | SvmSpec | None
+) -> DataSets:
+    """Read rows with keys or several targets, for what a spec fits by compiled code."""
     columns = {"y": y, "by": by, **told}
     if X is None or isinstance(X, str):
         raise TypeError(f"X must be rows of numbers, or a list of (X, y), got {X!r}")
     named = {name: value for name, value in columns.items() if isinstance(value, str)}
     if named:
-        known = column_names(X)
-        if known is None:
+        names = column_names(X)
+        if names is None:
             raise ArgumentError(
                 next(iter(named)),
                 "is the name of a column, so X must be a frame of pandas or polars, or a "
@@ -137,7 +144,7 @@ def sets_of_rows(X: Any, y: Any, by: Any, told: dict[str, Any], shares: bool) ->
             )
         columns |= {name: select_columns(X, value, name) for name, value in named.items()}
         hidden = {*named.values(), *index_columns(X)}
-        X = select_columns(X, [name for name in known if name not in hidden], "X")
+        X = select_columns(X, [name for name in names if name not in hidden], "X")
     y, by = columns.pop("y"), columns.pop("by")
     if y is None:
         kind = type(X).__name__
@@ -155,29 +162,22 @@ def sets_of_rows(X: Any, y: Any, by: Any, told: dict[str, Any], shares: bool) ->
             raise ArgumentError("by", "must be None for several targets, which are the keys")
         if not y.shape[1]:
             raise ArgumentError("y", "must have a column or more, got none")
-        _refuse(columns | {"qid": None}, "for several targets")
+        for name in columns.keys() - {"qid"}:
+            raise ArgumentError(name, "must be None for several targets")
     elif by is None:
         raise ArgumentError("by", "must have the key of every row, such as a user, or X be a list")
     for name, values in columns.items():
-        if values is not None:
-            read = check_weights if name.endswith("weight") else as_ids
-            columns[name] = read(values, n_rows, name)
+        read = check_weights if name.endswith("weight") else as_ids
+        columns[name] = read(values, n_rows, name)
+    known = None if names is None else np.array(names, dtype=object)
     if y.ndim == 2:
-        return _of_targets(rows, y, columns["qid"], _array(names), shares)
+        shares = spec is not None and spec.shares_targets
+        return _of_targets(rows, y, columns.get("qid"), known, shares)
     keys = Queries.make(n_rows, qid=by, name="by")
     assert keys.ids is not None
-    return DataSets(keys.ids, _array(names), [rows], y, keys, columns, rows if names is None else X)
-
-
-def _refuse(told: dict[str, Any], where: str) -> None:
-    """Raise an error if something is told that must not be."""
-    given = next((name for name, value in told.items() if value is not None), None)
-    if given is not None:
-        raise ArgumentError(given, f"must be None {where}")
-
-
-def _array(names: list[Any] | None) -> NDArray[Any] | None:
-    return None if names is None else np.array(names, dtype=object)
+    holds_out = spec is not None and spec.n_searched and "qid" in columns
+    blocks = [rows] if holds_out or "groups" not in columns else []
+    return DataSets(keys.ids, known, blocks, y, keys, columns, rows if known is None else X)
 
 
 def _of_targets(
@@ -193,8 +193,8 @@ def _of_targets(
             known.setdefault(pattern.tobytes(), []).append(target)
     found = []
     for targets in known.values() or [keys.tolist()]:
-        rows = np.flatnonzero(~gaps[:, targets[0]]) if known else slice(None)
-        labels = Y[rows][:, targets] if known else Y
+        rows: Any = np.flatnonzero(~gaps[:, targets[0]]) if known else slice(None)
+        labels = Y[rows[:, None], targets] if known else Y
         block, own = X[rows], None if ids is None else ids[rows]
         if shares:
             found.append((targets, block, own, labels))
@@ -204,49 +204,44 @@ def _of_targets(
     of_sets, blocks, of_queries, labels_of = map(list, zip(*found, strict=True))
     flat = one_array([*map(np.ravel, labels_of)])
     sizes, counts = (np.array([*map(len, parts)]) for parts in (labels_of, of_sets))
+    y, alone, of_targets, of_models = flat, None, None, np.concatenate(of_sets)
+    if shares:
+        y = np.zeros(sizes.sum())  # on which no pair depends
+        alone = partial(_of_targets, X, Y, ids, names, False)
+        of_targets = {"labels": flat, "n_targets": counts}
+    order = np.argsort(of_models)
     return DataSets(
         keys,
         names,
         [] if scipy.sparse.issparse(X) else blocks,
-        np.zeros(sizes.sum()) if shares else flat,  # on which no pair depends
+        y,
         Queries.of_sizes(sizes),
-        {"qid": None if ids is None else np.concatenate(of_queries)},
+        {} if ids is None else {"qid": np.concatenate(of_queries)},
         blocks,
-        flat,
-        counts,
-        np.argsort(np.concatenate(of_sets)),
-        partial(_of_targets, X, Y, ids, names, False) if shares else None,
+        of_targets,
+        (np.repeat(np.arange(len(counts)), counts)[order], order),
+        alone,
     )
 
 
 def sets_of_list(problems: Sequence[Any], by: Any, told: dict[str, Any]) -> DataSets:
     """Read a list of (X, y) or (X, y, qid)."""
-    _refuse(told, "beside a list of (X, y) or (X, y, qid)")
-    blocks, labels, qids, names = _read_at_once(problems) or _read_each(problems)
-    sizes, n_labels = [X.shape[0] for X in blocks], [*map(len, labels)]
-    if sizes != n_labels:
-        number = next(i for i, size in enumerate(sizes) if size != n_labels[i])
-        raise ArgumentError(
-            "X",
-            f": data set {number} must have a label for each of its {sizes[number]} rows, "
-            f"got {n_labels[number]}",
-        )
-    given = blocks if names is None else [X for X, *_ in problems]
-    if blocks and scipy.sparse.issparse(blocks[0]):
-        blocks = [one_array(blocks)]
-    ids = None
+    for name in told:
+        raise ArgumentError(name, "must be None beside a list of (X, y) or (X, y, qid)")
+    found = _read_at_once(problems) or _read_each(problems)
+    blocks, labels, qids, names, given = found
+    sizes, told = [*map(len, labels)], {}
     if any(qid is not None for qid in qids):
-        queries = [Queries.make(n, qid=qid) for n, qid in zip(sizes, qids, strict=True)]
-        ids = np.concatenate([one.index() for one in queries])
-    return DataSets(
-        np.arange(len(sizes)) if by is None else _keys_of_list(by, len(sizes)),
-        _array(names),
-        blocks,
-        np.concatenate([np.empty(0), *labels]),
-        Queries.of_sizes(np.array(sizes)),
-        {"qid": ids},
-        given,
-    )
+        ids = [
+            np.zeros(n, np.int64) if qid is None else as_ids(qid, n)
+            for n, qid in zip(sizes, qids, strict=True)
+        ]
+        if any(one.dtype != np.int64 for one in ids):  # which are not compared with others
+            ids = [Queries.make(len(one), qid=one).index() for one in ids]
+        told["qid"] = np.concatenate(ids)
+    keys = np.arange(len(sizes)) if by is None else _keys_of_list(by, len(sizes))
+    y, queries = np.concatenate([np.empty(0), *labels]), Queries.of_sizes(np.array(sizes))
+    return DataSets(keys, names, blocks, y, queries, told, given)
 
 
 def _keys_of_list(by: Any, n_sets: int) -> NDArray[Any]:
@@ -257,6 +252,8 @@ def _keys_of_list(by: Any, n_sets: int) -> NDArray[Any]:
     return found.ids
 
 
+# The blocks, labels and ids of a list of data sets, the names of columns, and the rows as given.
+_Read = tuple[list[Any], Sequence[Any], Sequence[Any], NDArray[Any] | None, list[Any]]
 # What compiled code asks of labels, and of rows besides.
 _OF_LABELS = "__class__", "dtype.char", "ndim"
 _kind_of_labels = operator.attrgetter(*_OF_LABELS)
@@ -264,19 +261,20 @@ _kind_of_rows = operator.attrgetter(*_OF_LABELS, "dtype.isnative", "flags.c_cont
 _READY = [{(np.ndarray, char, 2, True, True)} for char in "df"]
 
 
-def _read_at_once(problems: Sequence[Any]) -> tuple[list[Any], Any, Any, None] | None:
-    """Return X, y and qid of every set, if compiled code takes all of them as they are."""
+def _read_at_once(problems: Sequence[Any]) -> _Read | None:
+    """Return a list that was read, if compiled code takes all of it as it is."""
     with suppress(AttributeError, TypeError, ValueError):
         rows, labels, *ids = zip(*problems, strict=True)
         ready = {*map(_kind_of_rows, rows)} in _READY
         ready = ready and {*map(_kind_of_labels, labels)} == {(np.ndarray, "d", 1)}
-        if ready and len({X.shape[1] for X in rows}) == 1 and len(ids) < 2:
-            return list(rows), labels, ids[0] if ids else (), None
+        sizes, widths = zip(*[X.shape for X in rows], strict=True)
+        if ready and sizes == (*map(len, labels),) and len({*widths}) == 1 and len(ids) < 2:
+            return list(rows), labels, ids[0] if ids else (), None, list(rows)
     return None
 
 
-def _read_each(problems: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], Any]:
-    """Return X, y and qid of every set, and the names of columns; rows are all of one type."""
+def _read_each(problems: Sequence[Any]) -> _Read:
+    """Return a list that was read; the rows are then all of one type."""
     read: list[Any] = []
     for number, problem in enumerate(problems):
         if not isinstance(problem, (tuple, list)) or len(problem) not in (2, 3):
@@ -288,22 +286,22 @@ def _read_each(problems: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]
         labels = np.ravel(real_array(y, f"y of data set {number}"))
         rows = read_rows(X, f"X of data set {number}")
         read.append((rows, labels, ids[0] if ids else None, column_names(X)))
-        n_columns, names = read[0][0].shape[1], read[0][3]
+        n_columns, names, (n_rows, width) = read[0][0].shape[1], read[0][3], rows.shape
+        wanted = None
         if read[-1][3] != names:
-            text = f": data set {number} must have the columns of the first, in order"
-            raise ArgumentError("X", text)
-        if rows.shape[1] != n_columns:
-            raise ArgumentError(
-                "X",
-                f": data set {number} must have {n_columns} columns, as the first has, got "
-                f"{rows.shape[1]}",
-            )
+            wanted = "the columns of the first, in order"
+        elif width != n_columns:
+            wanted = f"{n_columns} columns, as the first has, got {width}"
+        elif n_rows != len(labels):
+            wanted = f"a label for each of its {n_rows} rows, got {len(labels)}"
+        if wanted is not None:
+            raise ArgumentError("X", f": data set {number} must have {wanted}")
     if not read:
-        return [], [], [], None
+        return [], [], [], None, []
     blocks, of_labels, qids, _ = map(list, zip(*read, strict=True))
+    given = blocks if names is None else [X for X, *_ in problems]
+    known = None if names is None else np.array(names, dtype=object)
     if any(map(scipy.sparse.issparse, blocks)):
-        blocks = [scipy.sparse.csr_array(X) for X in blocks]
-    else:
-        dtype = np.result_type(np.float32, *{X.dtype for X in blocks})
-        blocks = [np.require(X, dtype, ["C", "A"]) for X in blocks]
-    return blocks, of_labels, qids, names
+        return [one_array([*map(scipy.sparse.csr_array, blocks)])], of_labels, qids, known, given
+    dtype = np.result_type(np.float32, *{X.dtype for X in blocks})
+    return [np.require(X, dtype, ["C", "A"]) for X in blocks], of_labels, qids, known, given

@@ -18,17 +18,16 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.queries import one_query_meant
-from pairgram.features.row_values import chain_of
 from pairgram.rankers.batch_fit import BatchFit, Models, check_fallback
 from pairgram.rankers.data_sets import DataSets, sets_of_list, sets_of_rows
 from pairgram.rankers.preparation import one_row_error
 from pairgram.rankers.prior import frozen
 from pairgram.rankers.rank_svm import SvmSpec
 from pairgram.rankers.ridge import RidgeSpec
-from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, UNSOLVED, RowSets, one_array
+from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, UNSOLVED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pairgram._support.types import Estimator, RowsLike
 
@@ -134,75 +133,78 @@ def fit_many(
             raise TypeError(f"estimator must be an estimator, such as RankRLS(), got {estimator!r}")
     model: Any = clone(estimator)
     if prior is not None:
-        if "prior" not in model.get_params(deep=False):
-            kind = type(model).__name__
-            raise ValueError(f"prior must be None: {kind} has no such parameter")
-        if hasattr(prior, "predict") and not isinstance(prior, type):
-            fallback = prior if fallback is None else fallback
-        model.set_params(prior=frozen(prior))
+        fallback = _started(model, prior, fallback)
     own = type(model).fit.__module__.startswith("pairgram.")  # and so not that of a subclass
     spec = model._spec() if own and hasattr(model, "_spec") else None
     if not (isinstance(spec, RidgeSpec | SvmSpec) and spec.takes_sets):
         spec = None
-    told = {
+    told: dict[str, Any] = {
         "qid": qid,
         "groups": groups,
         "sample_weight": sample_weight,
         "query_weight": query_weight,
     }
+    told = {name: value for name, value in told.items() if value is not None}
     if isinstance(X, (list, tuple)) and y is None:
         sets = sets_of_list(X, by, told)
     else:
-        sets = sets_of_rows(X, y, by, told, spec is not None and spec.shares_targets)
+        sets = sets_of_rows(X, y, by, told, spec)
     if fallback is not None:
         check_fallback(fallback, sets.names)
     found = None if spec is None else _compiled(model, spec, sets)
-    if found is None or (found[0] != SOLVED).any():
+    if found is None or (found["state"] != SOLVED).any():
         return _completed(model, sets, spec, found, fallback)
-    n_models = len(sets.keys)
+    n_models = len(found.pop("state"))
     errors = np.full(n_models, None, dtype=object)
-    return BatchFit(sets.keys, Models(n_models, model, found[1], {}), errors, fallback)
+    return BatchFit(sets.keys, Models(n_models, model, found, {}), errors, fallback)
+
+
+def _started(model: BaseEstimator, prior: Any, fallback: Any) -> Any:
+    """Give a model its prior, and return the fallback: by default a prior that is a model."""
+    if "prior" not in model.get_params(deep=False):
+        kind = type(model).__name__
+        raise ValueError(f"prior must be None: {kind} has no such parameter")
+    model.set_params(prior=frozen(prior))
+    is_model = hasattr(prior, "predict") and not isinstance(prior, type)
+    return prior if fallback is None and is_model else fallback
 
 
 def _compiled(
     model: BaseEstimator, spec: RidgeSpec | SvmSpec, sets: DataSets
-) -> tuple[Any, dict[str, NDArray[Any]]] | None:
-    """Return the states and attributes of the models of all keys; None if a loop is to fit them.
+) -> dict[str, NDArray[Any]] | None:
+    """Return the "state" and the attributes of the models of all keys; None for a loop.
 
     What all models share becomes attributes of `model`.
     """
-    ids, groups, given, prior = sets.told["qid"], sets.told.get("groups"), None, None
-    if sets.blocks and (groups is None or (spec.n_searched and ids is not None)):
+    given, origin, shared, rows = None, None, {"feature_map_": None, "prior_": None}, spec.rows
+    if sets.blocks:
         with suppress(ValueError):  # such as where the weights of a query differ
             given = sets.row_sets(spec.joins_all_rows)
-    if given is not None and (spec.rows.ways[0].then is not None or spec.rows.prior is not None):
-        given, prior = spec.rows.of_sets(given, sets.names)
-    if given is None:
+    if given is not None and (rows.ways[0].then is not None or rows.prior is not None):
+        given, origin, shared = rows.of_sets(given, sets.names)
+    found = None
+    if given is not None:
+        with suppress(ValueError):  # fits alone tell whose labels are wrong
+            if spec.n_searched or scipy.sparse.issparse(given.blocks[0]):
+                found = given.by_parts(spec.n_searched, spec.models_of_sets)
+            else:
+                found = spec.models_of_sets(given)
+    if found is None:
         return None
-    parts: Iterable[RowSets] = [given]
-    if spec.n_searched or scipy.sparse.issparse(given.blocks[0]):
-        parts = given.parts(spec.n_searched)
-    found: list[Any] = [None]
-    with suppress(ValueError):  # fits alone tell whose labels are wrong
-        found = [spec.models_of_sets(part, prior) for part in parts]
-    if None in found:
-        return None
-    model.feature_map_, model._column_sums = None, None
-    if given.data.feature_map is not None:
-        model.feature_map_ = chain_of(given.data).value
-    model.prior_ = None if prior is None else prior.kept
-    model.n_features_in_, model.uses_qid_ = sets.blocks[0].shape[1], ids is not None
+    if origin is not None:
+        found["coef_"] = found["coef_"] + origin
+    has_ids, n_features = "qid" in sets.told, sets.blocks[0].shape[1]
+    vars(model).update(shared, _column_sums=None, uses_qid_=has_ids, n_features_in_=n_features)
     if sets.names is not None:
         model.feature_names_in_ = sets.names
-    own = {name: one_array([one[name] for one in found])[sets.order] for name in found[0]}
-    return own.pop("state"), own
+    return {name: values[sets.places[name == "coef_"]] for name, values in found.items()}
 
 
 def _completed(
     model: BaseEstimator,
     sets: DataSets,
     spec: RidgeSpec | SvmSpec | None,
-    found: tuple[Any, dict[str, NDArray[Any]]] | None,
+    found: dict[str, NDArray[Any]] | None,
     fallback: BaseEstimator | float | None,
 ) -> BatchFit:
     """Fit what compiled code has left by a loop, and tell of sets without a model."""
@@ -215,7 +217,7 @@ def _completed(
             "scale, constraints or a map that is fitted to rows",
             UserWarning,
         )
-    states = np.full(n_models, UNSOLVED) if found is None else found[0]
+    states = np.full(n_models, UNSOLVED) if found is None else found.pop("state")
     alone = sets if sets.alone is None else sets.alone()
     fitted: dict[int, Any] = {}
     heard: Heard = {}
@@ -252,7 +254,9 @@ def _completed(
         if len(failed) == n_models and fallback is None:
             raise ValueError(message)
         warn_caller(message, FitFailedWarning)
-    models = Models.of_fits(fitted, n_models)
-    if found is not None:
-        models = Models(n_models, model, found[1], fitted)
-    return BatchFit(sets.keys, models, errors, fallback)
+    if found is None:
+        return BatchFit(sets.keys, Models.of_fits(n_models, fitted), errors, fallback)
+    for number, one in fitted.items():
+        for attribute, values in found.items():
+            values[number] = getattr(one, attribute, np.nan)
+    return BatchFit(sets.keys, Models(n_models, model, found, fitted), errors, fallback)

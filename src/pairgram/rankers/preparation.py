@@ -32,7 +32,7 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import is_precomputed
-from pairgram.features.row_values import Chain, Fill
+from pairgram.features.row_values import Chain, Fill, chain_of
 from pairgram.model_selection.judge import (
     BaseJudge,
     Criterion,
@@ -108,17 +108,18 @@ class Preparation:
 
     def of_sets(
         self, given: RowSets, names: NDArray[Any] | None
-    ) -> tuple[RowSets | None, Prior | None]:
+    ) -> tuple[RowSets | None, Vector | None, dict[str, Any]]:
         """Return sets with the map, and with the scores of the prior as offsets.
 
+        Beside them there are the weights of the prior, and the attributes that all models have.
         `names` are those of the columns. There are no sets if no row is finite.
         """
-        given = in_one_block(given)
-        data, feature_map, prior = given.data, self.ways[0].then, None
+        given, prior = in_one_block(given), None
+        data, feature_map = given.data, self.ways[0].then
         with np.errstate(over="ignore", invalid="ignore"):
             known = np.flatnonzero(np.isfinite(data.X.sum(axis=1)))
         if not len(known):
-            return None, None
+            return None, None, {}
         finite = data if len(known) == len(data.y) else data.take(known)
         if feature_map is not None:
             finite = self.with_map(finite, feature_map)
@@ -128,7 +129,8 @@ class Preparation:
             scores = np.full(len(data.y), np.nan)
             scores[known] = prior.of_filled(names).scores(finite.X, finite)
             data = data.plus_offset(scores)
-        return given._replace(data=data), prior
+        shared = {"feature_map_": chain_of(data).value, "prior_": prior and prior.kept}
+        return given._replace(data=data), prior and prior.coef, shared
 
     def each(self, data: RankingData) -> Iterator[RankingData]:
         """Yield the data as each of the ways makes them. If there is one, they have it."""

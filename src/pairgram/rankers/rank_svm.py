@@ -173,8 +173,8 @@ class SvmSpec(Spec):
     shares_targets: ClassVar[bool] = False
     no_pairs = staticmethod(no_preference_pairs)
 
-    def models_of_sets(self, sets: RowSets, prior: Prior | None) -> dict[str, Any] | None:
-        """Return the attributes of the models of all sets, (n_models, …), and their "state".
+    def models_of_sets(self, sets: RowSets) -> dict[str, Any] | None:
+        """Return attributes of the models of all sets, and their "state".
 
         None if compiled code cannot take the rows.
         """
@@ -189,7 +189,7 @@ class SvmSpec(Spec):
             chosen = choose_for_sets(sets, searched, search.scoring, in_folds=True)
             Cs = np.where(chosen.states == SOLVED, chosen.values, 1.0)
             found = {"C_": chosen.values, "best_score_": chosen.scores}
-        final = solve_svm_sets(sets, self.settings, Cs, _origin(prior))
+        final = solve_svm_sets(sets, self.settings, Cs, None)
         if final is None:
             return None
         (weights, states, _), histories = final

@@ -205,8 +205,8 @@ class RidgeSpec(LeastSquares):
         """Return the error for rows without pairs that count."""
         return no_pairs(self.settings[0], n_rows)
 
-    def models_of_sets(self, sets: RowSets, prior: Prior | None) -> dict[str, Any] | None:
-        """Return the attributes of the models of all sets, (n_models, …), and their "state".
+    def models_of_sets(self, sets: RowSets) -> dict[str, Any] | None:
+        """Return attributes of the models of all sets, and their "state".
 
         None if compiled code cannot take the rows.
         """
@@ -220,15 +220,10 @@ class RidgeSpec(LeastSquares):
             assert alphas is not None
             solved = solve_sets(sets, settings, alphas[0])
             found = solved and {"coef_": solved.weights, "state": solved.states}
-        if found is None:
-            return None
-        coefs, n_rows = found["coef_"], np.diff(sets.data.queries.offsets[sets.bounds])
-        found["form_"] = np.where(n_rows < coefs.shape[1], "dual", "primal")
-        for name in ("state", "form_"):
-            found[name] = np.repeat(found[name], sets.n_targets)
-        coefs = coefs if expand is None else expand(coefs)
-        origin = None if prior is None else prior.coef
-        found["coef_"] = coefs if origin is None else coefs + origin
+        if found is not None:
+            coefs, n_rows = found["coef_"], np.diff(sets.data.queries.offsets[sets.bounds])
+            found["form_"] = np.where(n_rows < coefs.shape[1], "dual", "primal")
+            found["coef_"] = coefs if expand is None else expand(coefs)
         return found
 
     def _chosen_of_sets(self, sets: RowSets, search: Search) -> dict[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -70,23 +70,30 @@ class RowSets(NamedTuple):
             X = X.toarray()
         return cls(data, bounds, [X], data.y, np.ones(1, dtype=np.int64))
 
-    def parts(self, n_values: int) -> Iterator[RowSets]:
-        """Yield the sets in parts, whose rows are made dense if they are sparse.
+    def by_parts(
+        self, n_values: int, fit: Callable[[RowSets], dict[str, Any] | None]
+    ) -> dict[str, Any] | None:
+        """Return the arrays by name that a function returns for parts of the sets, with dense rows.
 
-        The dense rows, and so many models and scores of each row, take little memory for a part.
+        The rows, and so many models and scores of each row, take little memory for a part. The
+        result is None if that for a part is.
         """
         (X, *_), ends = self.blocks, self.data.queries.offsets[self.bounds]
         is_sparse, n_sets = scipy.sparse.issparse(X), len(self.n_targets)
         d = X.shape[1] if self.data.feature_map is None else self.data.n_features
         size = 8.0 * n_values * (ends + d * np.arange(n_sets + 1))
         size += 8.0 * X.shape[1] * is_sparse * ends
-        first = 0
+        first, found = 0, []
         while first < n_sets:
             most = size[first] + limits.now.dense_block_bytes
             last = max(first + 1, int(np.searchsorted(size, most, side="right")) - 1)
             whole = last - first == n_sets and not is_sparse
-            yield self if whole else self._some(first, last)
+            one = fit(self if whole else self._some(first, last))
+            if one is None:
+                return None
+            found.append(one)
             first = last
+        return {name: one_array([one[name] for one in found]) for name in found[0]}
 
     def _some(self, first: int, last: int) -> RowSets:
         """Return some sets, of one target each, with dense rows."""
