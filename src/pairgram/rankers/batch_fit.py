@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -92,12 +92,8 @@ class Models(Sequence[Any]):
         """Return the number of models."""
         return self.n_models
 
-    @overload
-    def __getitem__(self, number: int) -> Any: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Any]: ...
     def __getitem__(self, number: int | slice) -> Any:
-        """Return the model of this number, or None."""
+        """Return the model of this number, or None; or a list of those of a slice."""
         if isinstance(number, slice):
             return [self[at] for at in range(*number.indices(len(self)))]
         number = range(len(self))[number]

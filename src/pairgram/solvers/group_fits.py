@@ -236,20 +236,24 @@ def as_compiled(
     sets: RowSets, settings: Pairs
 ) -> tuple[_core.RankingProblem, Vector, list[NDArray[Any]], Any] | None:
     """Return the problem, targets, rows and map for compiled code; None if it takes no such."""
-    data, blocks = sets.data, sets.blocks
+    data, blocks, node_map = sets.data, [*sets.blocks], None
     first = blocks[0]  # of a kind with the others
     if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
         return None
-    node_map = None
     if data.feature_map is not None:
         node_map = node_map_of(data.feature_map, np.float64)
         if node_map is None:
             return None
-        nodes = linear_nodes(data.feature_map)
-        if settings.kind is not None and nodes is not None and nodes.before is None:
-            (X,) = blocks
-            blocks = [without_offsets(X.astype(np.float64, copy=False), data.queries)]
-    return data.problem(settings), _targets(sets, settings), list(blocks), node_map
+        blocks = [_mapped_rows(data, first, settings)]
+    return data.problem(settings), _targets(sets, settings), blocks, node_map
+
+
+def _mapped_rows(data: RankingData, X: NDArray[Any], settings: Pairs) -> NDArray[Any]:
+    """Return what a map takes: for pairs of linear nodes, rows less what their queries share."""
+    nodes = linear_nodes(data.feature_map)
+    if settings.kind is None or nodes is None or nodes.before is not None:
+        return X
+    return without_offsets(X.astype(np.float64, copy=False), data.queries)
 
 
 def _targets(sets: RowSets, settings: Pairs) -> Vector:
