@@ -302,6 +302,6 @@ def _read_each(problems: Sequence[Any]) -> _Read:
     given = blocks if names is None else [X for X, *_ in problems]
     known = None if names is None else np.array(names, dtype=object)
     if any(map(scipy.sparse.issparse, blocks)):
-        return [one_array([*map(scipy.sparse.csr_array, blocks)])], of_labels, qids, known, given
+        return [scipy.sparse.vstack(blocks, "csr")], of_labels, qids, known, given
     dtype = np.result_type(np.float32, *{X.dtype for X in blocks})
     return [np.require(X, dtype, ["C", "A"]) for X in blocks], of_labels, qids, known, given

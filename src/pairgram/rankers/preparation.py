@@ -45,7 +45,7 @@ from pairgram.model_selection.splits import FORWARD, held_by_default, refuse_val
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.solvers.group_fits import RowSets, in_one_block
+from pairgram.solvers.group_fits import RowSets, one_array
 
 # The inputs that have quantiles.
 QUANTILES = ("quantile", "raw+quantile")
@@ -114,10 +114,10 @@ class Preparation:
         Beside them there are the weights of the prior, and the attributes that all models have.
         `names` are those of the columns. There are no sets if no row is finite.
         """
-        given, prior = in_one_block(given), None
-        data, feature_map = given.data, self.ways[0].then
+        X, feature_map, prior = one_array(given.blocks), self.ways[0].then, None
+        data = replace(given.data, X=X)
         with np.errstate(over="ignore", invalid="ignore"):
-            known = np.flatnonzero(np.isfinite(data.X.sum(axis=1)))
+            known = np.flatnonzero(np.isfinite(X.sum(axis=1)))
         if not len(known):
             return None, None, {}
         finite = data if len(known) == len(data.y) else data.take(known)
@@ -130,7 +130,7 @@ class Preparation:
             scores[known] = prior.of_filled(names).scores(finite.X, finite)
             data = data.plus_offset(scores)
         shared = {"feature_map_": chain_of(data).value, "prior_": prior and prior.kept}
-        return given._replace(data=data), prior and prior.coef, shared
+        return given._replace(data=data, blocks=[X]), prior and prior.coef, shared
 
     def each(self, data: RankingData) -> Iterator[RankingData]:
         """Yield the data as each of the ways makes them. If there is one, they have it."""

@@ -178,28 +178,28 @@ class SvmSpec(Spec):
 
         None if compiled code cannot take the rows.
         """
-        search, n_sets, chosen = self.search, len(sets.n_targets), None
+        search, n_sets = self.search, len(sets.n_targets)
         Cs, found = np.full(n_sets, 1.0 if self.Cs is None else self.Cs[0]), {}
+        known = np.full(n_sets, SOLVED)
         if search is not None:
             sets = with_units(sets, search.cv, exact=False)
             ascending = None if self.Cs is None else np.sort(self.Cs)
             searched = search_svm_sets(sets, (0, n_sets), self.settings, ascending)
             if searched is None:
                 return None
-            chosen = choose_for_sets(sets, searched, search.scoring, in_folds=True)
-            Cs = np.where(chosen.states == SOLVED, chosen.values, 1.0)
-            found = {"C_": chosen.values, "best_score_": chosen.scores}
+            found = choose_for_sets(sets, searched, search.scoring, in_folds=True)
+            known, found["C_"] = found["state"], found.pop("value")
+            Cs = np.where(known == SOLVED, found["C_"], 1.0)
         final = solve_svm_sets(sets, self.settings, Cs, None)
         if final is None:
             return None
-        (weights, states, _), histories = final
-        if chosen is not None:
-            states = np.where(chosen.states == SOLVED, states, chosen.states)
-            weights[states != SOLVED] = np.nan
+        solved, histories = final
+        states = np.where(known == SOLVED, solved.states, known)
+        solved.weights[states != SOLVED] = np.nan
         told = [fit_attributes(history, False) for history in histories]
         found |= {name: np.array([one[name] for one in told]) for name in told[0]}
         loss = np.full(n_sets, self.settings.loss)
-        return found | {"coef_": weights, "state": states, "_loss": loss}
+        return found | {"coef_": solved.weights, "state": states, "_loss": loss}
 
     def _searched(
         self, rows: GivenRows, search: Search, validation: Validation

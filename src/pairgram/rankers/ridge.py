@@ -233,11 +233,11 @@ class RidgeSpec(LeastSquares):
         searched = search_sets(sets, (0, n_sets), settings, self._descending)
         if searched is None:
             return None
-        chosen = choose_for_sets(sets, searched, search.scoring, search.cv is not None)
-        found = {"coef_": chosen.models, "state": chosen.states, "best_score_": chosen.scores}
+        found = choose_for_sets(sets, searched, search.scoring, search.cv is not None)
+        values = found.pop("value")
         if search.Cs is None:
-            return found | {"alpha_": chosen.values}
-        return found | {"C_": search.Cs[np.argmax(chosen.values[:, None] == self.alphas, axis=1)]}
+            return found | {"alpha_": values}
+        return found | {"C_": search.Cs[np.argmax(values[:, None] == self.alphas, axis=1)]}
 
     @property
     def _descending(self) -> Vector | None:

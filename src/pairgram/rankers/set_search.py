@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,15 +19,6 @@ from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, Searched
 if TYPE_CHECKING:
     from pairgram.data.dataset import RankingData
     from pairgram.metrics.evaluation import Scoring
-
-
-class Chosen(NamedTuple):
-    """The choice of every set: states, ridges or Cs, and mean scores, (n_sets,), and the models."""
-
-    states: Any
-    values: Vector
-    scores: Vector
-    models: Vector  # (n_sets, n_features)
 
 
 def with_units(sets: RowSets, cv: object, exact: bool) -> RowSets:
@@ -56,48 +47,34 @@ def with_units(sets: RowSets, cv: object, exact: bool) -> RowSets:
     return sets._replace(units=units)
 
 
-def choose_for_sets(sets: RowSets, found: Searched, scoring: Scoring, in_folds: bool) -> Chosen:
+def choose_for_sets(
+    sets: RowSets, found: Searched, scoring: Scoring, in_folds: bool
+) -> dict[str, Any]:
     """Choose a value for every set that was searched.
 
-    Rows of one query in several units are several lists if these are folds.
+    Rows of one query in several units are several lists if these are folds. The result has the
+    "state", "value", "best_score_" and "coef_" of every set.
     """
-    n_sets = len(sets.n_targets)
-    means, signs, states = _means(_held_rows(sets, in_folds), n_sets, found.scores, scoring)
+    means, signs, states = _means(sets, found.scores, scoring, in_folds)
     states = np.where(found.states == SOLVED, states, found.states)
-    best, at = np.argmax(means, axis=0), np.arange(n_sets)
+    best, at = np.argmax(means, axis=0), np.arange(len(states))
     states[np.isneginf(means[best, at])] = UNSOLVED
     models = found.models[at, best]
     models[states != SOLVED] = np.nan
     scores = means[best, at] * np.where(states == SOLVED, signs, np.nan)
-    return Chosen(states, found.values[at, best], scores, models)
-
-
-class _Held(NamedTuple):
-    """Held-out rows of some sets without X, set after set.
-
-    Attributes
-    ----------
-    data : RankingData
-        Queries without rows are left out.
-    set_of : ndarray of shape (n_rows,), int64
-    order : ndarray of shape (n_rows,), int64, or None
-        Which rows of the sets they are, where folds stand one after the other.
-    """
-
-    data: RankingData
-    set_of: Rows
-    order: Rows | None
+    values = found.values[at, best]
+    return {"state": states, "value": values, "best_score_": scores, "coef_": models}
 
 
 def _means(
-    all_held: _Held, n_sets: int, scores: Vector, scoring: Scoring
+    sets: RowSets, scores: Vector, scoring: Scoring, in_folds: bool
 ) -> tuple[Vector, Vector, Any]:
     """Return the mean metric of every value and set, larger where better, −inf where it has none.
 
     The sign of each set gives the metric's own value back. The states of sets with labels that the
     metric cannot take are `UNSOLVED`.
     """
-    part, set_of, order = all_held
+    n_sets, (part, set_of, order) = len(sets.n_targets), _held_rows(sets, in_folds)
     scores = scores if order is None else scores[:, order]
     means, signs = np.full((len(scores), n_sets), -np.inf), np.ones(n_sets)
     states = np.full(n_sets, UNSOLVED)
@@ -140,14 +117,18 @@ def _means(
     return means, signs, states
 
 
-def _held_rows(sets: RowSets, in_folds: bool) -> _Held:
-    """Return the rows of the sets as they are judged."""
+def _held_rows(sets: RowSets, in_folds: bool) -> tuple[RankingData, Rows, Rows | None]:
+    """Return the rows of the sets as they are judged, set after set, without X.
+
+    Queries without rows are left out. Beside the rows there are their sets, (n_rows,), and which
+    rows of the sets they are where folds stand one after the other.
+    """
     queries, weights = sets.data.queries, sets.data.query_weights
     sizes, rows = np.diff(queries.offsets[sets.bounds]), queries.grouped(np.arange(queries.n_rows))
     set_of = np.repeat(np.arange(len(sizes)), sizes)
     data = replace(sets.data, X=np.empty((len(rows), 0)), feature_map=None, group_of=None)
     if not in_folds:
-        return _Held(data.take(rows), set_of, None)
+        return data.take(rows), set_of, None
     assert sets.units is not None
     order = np.lexsort((sets.units, set_of))
     folds, query = sets.units[order], np.repeat(np.arange(queries.n_queries), queries.sizes)[order]
@@ -158,4 +139,4 @@ def _held_rows(sets: RowSets, in_folds: bool) -> _Held:
         queries=Queries.of_sizes(np.diff(starts, append=len(rows))),
         query_weights=None if weights is None else weights[query[starts]],
     )
-    return _Held(part, set_of, order)
+    return part, set_of, order

@@ -113,13 +113,8 @@ class RowSets(NamedTuple):
 
 
 def one_array(parts: Sequence[Any]) -> Any:
-    """Return arrays or CSR matrices one after the other; a single one as it is."""
-    first, *others = parts
-    if not others:
-        return first
-    return (
-        scipy.sparse.vstack(parts, "csr") if scipy.sparse.issparse(first) else np.concatenate(parts)
-    )
+    """Return arrays one after the other; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Solved(NamedTuple):
@@ -267,9 +262,3 @@ def _targets(sets: RowSets, settings: Pairs) -> Vector:
         return targets
     sizes = np.diff(data.queries.offsets[sets.bounds])
     return targets - np.repeat(data.offset, np.repeat(sets.n_targets, sizes))
-
-
-def in_one_block(sets: RowSets) -> RowSets:
-    """Return sets whose rows stand in one array, a copy if they do not yet."""
-    X = one_array(sets.blocks)
-    return sets._replace(data=replace(sets.data, X=X), blocks=[X])
