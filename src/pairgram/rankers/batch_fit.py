@@ -20,7 +20,6 @@ from pairgram._support.arrays import (
     block_rows,
     blocks,
     column_names,
-    converted_times,
     select_columns,
     take_rows,
     without_names,
@@ -28,7 +27,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
-from pairgram.data.queries import Queries
+from pairgram.data.queries import Queries, plain_ids
 from pairgram.features.base import checked, linear_nodes, mapped, same_map
 from pairgram.features.row_values import Chain
 from pairgram.files.read_write import read_file, write_file
@@ -41,6 +40,20 @@ if TYPE_CHECKING:
 
 # What models that share all else have of their own, in a file too.
 OWN = ("alpha_", "C_", "best_score_")
+# How long the units of NumPy's times are; months differ.
+ATTOSECONDS = {
+    "as": 1,
+    "fs": 10**3,
+    "ps": 10**6,
+    "ns": 10**9,
+    "us": 10**12,
+    "ms": 10**15,
+    "s": 10**18,
+    "m": 60 * 10**18,
+    "h": 3600 * 10**18,
+    "D": 86400 * 10**18,
+    "W": 604800 * 10**18,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,16 +227,15 @@ class BatchFit:
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:
-        return {key: number for number, key in enumerate(self.keys.tolist())}
+        return {key: number for number, key in enumerate(comparable(self.keys))}
 
     def _number_of(self, key: object) -> int:
-        are_times = self.keys.dtype.kind in "mM"
         try:
-            number = self._numbers.get(_plain_time(key, self.keys.dtype) if are_times else key)
+            number = self._numbers.get(_comparable(key))
         except TypeError:
             raise TypeError(f"a key must be hashable, got {type(key).__name__} {key!r}") from None
         if number is None:
-            first = list(self.keys[:3]) if are_times else self.keys[:3].tolist()
+            first = plain_ids(self.keys[:3])
             raise KeyError(f"no model has the key {key!r}, the first keys are {first}")
         return number
 
@@ -235,16 +247,15 @@ class BatchFit:
         ValueError
             If an id has no model and there is no fallback, or all ids are of another kind.
         """
-        keys = as_keys(ids, self.keys)
-        found = np.array([self._numbers.get(one, -1) for one in keys], dtype=np.int64)
+        found = np.array([self._numbers.get(one, -1) for one in comparable(ids)], dtype=np.int64)
         found[np.append(self._failed, True)[found]] = -1
         if not (found >= 0).any():
             _refuse_other_kind(self.keys, ids)
         if fallback is None and (found < 0).any():
-            missing = [keys[number] for number in np.flatnonzero(found < 0).tolist()]
+            missing = plain_ids(ids[found < 0])
             named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
             raise ValueError(
-                f"{len(missing)} of {len(keys)} keys have no model ({named}): give fallback, a "
+                f"{len(missing)} of {len(ids)} keys have no model ({named}): give fallback, a "
                 "model of all rows or np.nan"
             )
         return found
@@ -303,9 +314,6 @@ class BatchFit:
         model = fallback if first is None else first
         names, there = getattr(model, "feature_names_in_", None), column_names(X)
         if names is not None and there is not None:
-            lost = next((name for name in names if name not in there), None)
-            if lost is not None:
-                raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
         assert queries.ids is not None
         of_row = self._numbers_by(queries.ids, fallback)[queries.index()]
@@ -493,41 +501,28 @@ def _kind_of(keys: NDArray[Any]) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _plain_time(key: object, dtype: np.dtype[Any]) -> Any:
-    """Return a time as `tolist` of an array of this dtype has it; other keys as they are."""
-    if not isinstance(key, (date, timedelta, np.datetime64, np.timedelta64)):
-        return key
-    if getattr(key, "tzinfo", None) is not None:
+def _comparable(key: object) -> Any:
+    """Return a key as `comparable` does."""
+    is_time = isinstance(key, (date, timedelta, np.datetime64, np.timedelta64))
+    if not is_time or getattr(key, "tzinfo", None) is not None:
         return key
     # NumPy would drop the nanoseconds of pandas, which `to_numpy` keeps.
     given: Any = key.to_numpy() if hasattr(key, "to_numpy") else key
     if not isinstance(given, np.generic):
         given = np.asarray(given, f"{'m' if isinstance(given, timedelta) else 'M'}8[us]")
-    if given.dtype.kind != dtype.kind:
-        return key
-    found, exact = converted_times(np.atleast_1d(given), dtype)
-    return found.tolist()[0] if exact[0] else key
+    return comparable(np.atleast_1d(given))[0]
 
 
-def as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
-    """Return ids as `tolist` of the keys has them; times may be of another unit or type.
-
-    Ids may then be equal.
-    """
-    listed: list[Any] = ids.tolist()
-    kind, dtype = ids.dtype.kind, keys.dtype
-    if kind not in "mM" and dtype.kind not in "mM":
-        return listed
-    if dtype.kind == "O" or ids.dtype == dtype:
-        return listed
-    if kind == "O":
-        return [_plain_time(key, dtype) for key in listed]
-    if kind != dtype.kind:  # some times are whole numbers as Python has them
-        _refuse_other_kind(keys, ids)
-    found, exact = converted_times(ids, dtype)
-    return [
-        new if same else key for key, new, same in zip(listed, found.tolist(), exact, strict=True)
-    ]
+def comparable(ids: NDArray[Any]) -> list[Any]:
+    """Return ids in a form in which equal times are equal, whatever their units and types are."""
+    if ids.dtype.kind not in "mM":
+        return [*map(_comparable, ids)] if ids.dtype.kind == "O" else ids.tolist()
+    kind, (unit, step) = ids.dtype.kind, np.datetime_data(ids.dtype)
+    if kind == "M" and unit in "YM":
+        return comparable(ids.astype("M8[D]"))
+    size = ATTOSECONDS.get(unit)
+    form = kind if size else kind + unit
+    return [(form, n * step * (size or 1)) for n in ids.astype(np.int64).tolist()]
 
 
 def is_product(model: BaseEstimator) -> bool:
