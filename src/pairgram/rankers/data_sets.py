@@ -79,14 +79,14 @@ class DataSets:
             If the rows of a query have different weights or groups.
         """
         by, queries, told, y = self.by, self.by, self.told, self.y
-        bounds, X = np.arange(by.n_queries + 1), np.empty((len(y), 0))
+        bounds = np.arange(by.n_queries + 1)
         if "qid" in told and not one_list:
             ids = Queries.make(len(y), qid=told["qid"]).index()
             inner = Queries.make(len(y), qid=by.grouped(by.index() * len(y) + ids))
             order = inner.order if by.order is None else inner.grouped(by.order)
             queries = Queries(inner.offsets, order)
             bounds = np.searchsorted(inner.offsets, by.offsets)
-        X = self.blocks[0] if len(self.blocks) == 1 else X
+        X = self.blocks[0] if len(self.blocks) == 1 else np.empty((len(y), 0))
         data = RankingData(X, np.where(np.isfinite(y), y, 0.0), queries)
         if told.keys() - {"qid"}:
             data = self._weighted(data)
@@ -228,8 +228,8 @@ def sets_of_list(problems: Sequence[Any], by: Any, told: dict[str, Any]) -> Data
     """Read a list of (X, y) or (X, y, qid)."""
     for name in told:
         raise ArgumentError(name, "must be None beside a list of (X, y) or (X, y, qid)")
-    found = _read_at_once(problems) or _read_each(problems)
-    blocks, labels, qids, names, given = found
+    read = _read_at_once(problems) or _read_each(problems)
+    blocks, labels, qids, names, given = read
     sizes, told = [*map(len, labels)], {}
     if any(qid is not None for qid in qids):
         ids = [
@@ -240,8 +240,9 @@ def sets_of_list(problems: Sequence[Any], by: Any, told: dict[str, Any]) -> Data
             ids = [Queries.make(len(one), qid=one).index() for one in ids]
         told["qid"] = np.concatenate(ids)
     keys = np.arange(len(sizes)) if by is None else _keys_of_list(by, len(sizes))
-    y, queries = np.concatenate([np.empty(0), *labels]), Queries.of_sizes(np.array(sizes))
-    return DataSets(keys, names, blocks, y, queries, told, given)
+    by_set = Queries(np.cumsum([0, *sizes], dtype=np.int64))
+    y = np.concatenate([np.empty(0), *labels])
+    return DataSets(keys, names, blocks, y, by_set, told, given)
 
 
 def _keys_of_list(by: Any, n_sets: int) -> NDArray[Any]:
