@@ -54,8 +54,6 @@ class Limits:
     widest_dense: int = 8192
     # With more rows than this, k-means works on small batches.
     lloyd_rows: int = 20_000
-    # Searches of many data sets keep paths and held-out scores of about this many bytes.
-    search_bytes: int = 64 << 20
     # Support rows are prepared for scoring in parts of about this many bytes.
     part_bytes: int = 64 << 20
 

@@ -45,7 +45,7 @@ from pairgram.features.gaps import filled
 from pairgram.features.row_values import Chain
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
-from pairgram.rankers.batch_fit import BatchFit, as_keys, is_product
+from pairgram.rankers.batch_fit import BatchFit, comparable, is_product
 from pairgram.rankers.scores import Scorer, checked_rows
 
 if TYPE_CHECKING:
@@ -502,8 +502,8 @@ def _named(ids: AnyArray, places: Rows) -> AnyArray:
 
 def places_of(ids: AnyArray, known: AnyArray) -> Rows:
     """Return the places of ids among known ones, which all differ; −1 for others."""
-    place = {one: number for number, one in enumerate(known.tolist())}
-    return np.array([place.get(one, -1) for one in as_keys(ids, known)], np.int64)
+    place = {one: number for number, one in enumerate(comparable(known))}
+    return np.array([place.get(one, -1) for one in comparable(ids)], np.int64)
 
 
 def _places(ids: Any, known: AnyArray, name: str, of: str = "items") -> Rows:
@@ -521,7 +521,7 @@ def _places(ids: Any, known: AnyArray, name: str, of: str = "items") -> Rows:
         raise ArgumentError(name, "must be ids of rows, got a mask: give the ids where it is True")
     found = places_of(asked, known)
     if (found < 0).any():
-        unknown = as_keys(asked, known)[int(np.argmin(found))]
+        unknown = plain_ids(asked)[int(np.argmin(found))]
         raise ArgumentError(
             name, f"must have ids of {of}, got {verbatim(repr(unknown))}, which none of them has"
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -20,7 +20,6 @@ from pairgram._support.arrays import (
     block_rows,
     blocks,
     column_names,
-    converted_times,
     select_columns,
     take_rows,
     without_names,
@@ -28,7 +27,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
-from pairgram.data.queries import Queries
+from pairgram.data.queries import Queries, plain_ids
 from pairgram.features.base import checked, linear_nodes, mapped, same_map
 from pairgram.features.row_values import Chain
 from pairgram.files.read_write import read_file, write_file
@@ -41,49 +40,81 @@ if TYPE_CHECKING:
 
 # What models that share all else have of their own, in a file too.
 OWN = ("alpha_", "C_", "best_score_")
+# How long the units of NumPy's times are; months differ.
+ATTOSECONDS = {
+    "as": 1,
+    "fs": 10**3,
+    "ps": 10**6,
+    "ns": 10**9,
+    "us": 10**12,
+    "ms": 10**15,
+    "s": 10**18,
+    "m": 60 * 10**18,
+    "h": 3600 * 10**18,
+    "D": 86400 * 10**18,
+    "W": 604800 * 10**18,
+}
 
 
+@dataclass(frozen=True, eq=False)
 class Models(Sequence[Any]):
     """Fitted estimators, which are made when they are asked for, and None where a fit failed.
 
-    Parameters
+    Attributes
     ----------
+    n_models : int
     first : fitted estimator or None
-        What all models share. None where each is as it was fitted alone.
-    coefs : ndarray of shape (n_models, n_coefficients)
-    own : dict of str to ndarray of shape (n_models,)
-        Further attributes of each.
+        What all models share but for those that were fitted alone.
+    own : dict of str to ndarray of shape (n_models, ...)
+        The attributes of each, with those of `alone`: "coef_", if all have the same features, and
+        others.
     alone : dict of int to fitted estimator
         Models that were fitted alone.
     """
 
-    def __init__(
-        self,
-        first: BaseEstimator | None,
-        coefs: Vector,
-        own: Mapping[str, NDArray[Any]],
-        alone: Mapping[int, Any],
-    ) -> None:
-        self.first, self.coefs, self.own, self.alone = first, coefs, own, alone
+    n_models: int
+    first: Any
+    own: Mapping[str, NDArray[Any]]
+    alone: Mapping[int, Any]
+
+    @classmethod
+    def of_fits(cls, n_models: int, fitted: Mapping[int, Any]) -> Self:
+        """Return models that were all fitted alone."""
+        like = next(iter(fitted.values()), None)
+        shape = np.shape(getattr(like, "coef_", 0.0))
+        alike = len(shape) == 1 and all(
+            isinstance(model, LinearRanker)
+            and Chain.of(model.feature_map_)[:2] == (None, None)
+            and model.coef_.shape == shape
+            and same_map(_map_of(model), _map_of(like))
+            for model in fitted.values()
+        )
+        if not alike:
+            return cls(n_models, None, {}, fitted)
+        coefs = np.full((n_models, *shape), np.nan)
+        for number, model in fitted.items():
+            coefs[number] = model.coef_
+        return cls(n_models, None, {"coef_": coefs}, fitted)
+
+    @property
+    def coefs(self) -> Vector | None:
+        """The coefficients, (n_models, n_coefficients); None if the features are not the same."""
+        return self.own.get("coef_")
 
     def __len__(self) -> int:
         """Return the number of models."""
-        return len(self.coefs)
+        return self.n_models
 
-    @overload
-    def __getitem__(self, number: int) -> Any: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Any]: ...
     def __getitem__(self, number: int | slice) -> Any:
-        """Return the model of this number, or None."""
+        """Return the model of this number, or None; or a list of those of a slice."""
         if isinstance(number, slice):
             return [self[at] for at in range(*number.indices(len(self)))]
         number = range(len(self))[number]
-        if number in self.alone or self.first is None or np.isnan(self.coefs[number]).any():
+        if number in self.alone or self.first is None or np.isnan(self.own["coef_"][number]).any():
             return self.alone.get(number)
         model = copy.copy(self.first)
-        model.coef_ = self.coefs[number]
-        vars(model).update({name: values.item(number) for name, values in self.own.items()})
+        for name, values in self.own.items():
+            setattr(model, name, values.item(number) if values.ndim == 1 else values[number])
         return model
 
     def values(self, name: str) -> NDArray[Any]:
@@ -174,7 +205,7 @@ class BatchFit:
         ValueError
             If the models do not have the same features, as with kernels and maps of their own.
         """
-        if not self.models.coefs.shape[1]:
+        if self.models.coefs is None:
             raise ValueError(
                 "the models do not have the same features: kernels, and maps that are fitted to "
                 "the rows of one key, have features of their own"
@@ -196,16 +227,15 @@ class BatchFit:
 
     @cached_property
     def _numbers(self) -> dict[Any, int]:
-        return {key: number for number, key in enumerate(self.keys.tolist())}
+        return {key: number for number, key in enumerate(comparable(self.keys))}
 
     def _number_of(self, key: object) -> int:
-        are_times = self.keys.dtype.kind in "mM"
         try:
-            number = self._numbers.get(_plain_time(key, self.keys.dtype) if are_times else key)
+            number = self._numbers.get(_comparable(key))
         except TypeError:
             raise TypeError(f"a key must be hashable, got {type(key).__name__} {key!r}") from None
         if number is None:
-            first = list(self.keys[:3]) if are_times else self.keys[:3].tolist()
+            first = plain_ids(self.keys[:3])
             raise KeyError(f"no model has the key {key!r}, the first keys are {first}")
         return number
 
@@ -217,16 +247,15 @@ class BatchFit:
         ValueError
             If an id has no model and there is no fallback, or all ids are of another kind.
         """
-        keys = as_keys(ids, self.keys)
-        found = np.array([self._numbers.get(one, -1) for one in keys], dtype=np.int64)
+        found = np.array([self._numbers.get(one, -1) for one in comparable(ids)], dtype=np.int64)
         found[np.append(self._failed, True)[found]] = -1
         if not (found >= 0).any():
             _refuse_other_kind(self.keys, ids)
         if fallback is None and (found < 0).any():
-            missing = [keys[number] for number in np.flatnonzero(found < 0).tolist()]
+            missing = plain_ids(ids[found < 0])
             named = ", ".join(map(repr, missing[:5])) + ", ..." * (len(missing) > 5)
             raise ValueError(
-                f"{len(missing)} of {len(keys)} keys have no model ({named}): give fallback, a "
+                f"{len(missing)} of {len(ids)} keys have no model ({named}): give fallback, a "
                 "model of all rows or np.nan"
             )
         return found
@@ -285,9 +314,6 @@ class BatchFit:
         model = fallback if first is None else first
         names, there = getattr(model, "feature_names_in_", None), column_names(X)
         if names is not None and there is not None:
-            lost = next((name for name in names if name not in there), None)
-            if lost is not None:
-                raise ValueError(f"X has no column {lost!r}, which the models were fitted to")
             X = select_columns(X, list(names), "X")
         assert queries.ids is not None
         of_row = self._numbers_by(queries.ids, fallback)[queries.index()]
@@ -301,7 +327,7 @@ class BatchFit:
             scores[unknown] = other if is_number else other.predict(take_rows(X, unknown))
         if not len(known):
             return scores
-        if self.models.coefs.shape[1]:
+        if self.models.coefs is not None:
             scores[known] = self._products(rows, known, of_row)
             return scores
         groups = Queries.make(len(known), qid=of_row[known])
@@ -312,7 +338,7 @@ class BatchFit:
 
     def _products(self, rows: Any, known: Rows, of_row: Rows) -> Vector:
         """Return the scores of some rows by models that share all but their coefficients."""
-        first, coefs = self._first, self.models.coefs
+        first, coefs = self._first, self.coef_
         feature_map = _map_of(first)
         scores, constants = np.empty(len(known)), None
         nodes = linear_nodes(feature_map)
@@ -429,7 +455,8 @@ class BatchFit:
             raise ValueError(f"{shown(path)}: two models have the same key")
         score = settings.get("fallback_score")
         fallback = made.get("fallback") if score is None else float(score)
-        return cls(keys, Models(first, coefs, own, {}), errors, fallback)
+        models = Models(len(keys), first, own | {"coef_": coefs}, {})
+        return cls(keys, models, errors, fallback)
 
 
 def _record(model: Any) -> Any:
@@ -444,38 +471,6 @@ def _record(model: Any) -> Any:
 def _map_of(model: Any) -> Any:
     """Return what makes the features of a model from rows: its inputs and its map."""
     return Chain.of(getattr(model, "feature_map_", None)).after_fill
-
-
-def _shape_of(model: Any) -> tuple[int, ...]:
-    shape: tuple[int, ...] = np.shape(getattr(model, "coef_", 0.0))
-    return shape
-
-
-def collected(
-    first: BaseEstimator | None,
-    coefs: Vector | None,
-    own: Mapping[str, NDArray[Any]],
-    alone: Mapping[int, Any],
-    n_models: int,
-) -> Models:
-    """Return models, with the coefficients of those that were fitted alone where all are alike."""
-    like = first if first is not None else next(iter(alone.values()), None)
-    width = _shape_of(like) if coefs is None else coefs.shape[1:]
-    same = len(width) == 1 and all(
-        isinstance(model, LinearRanker)
-        and Chain.of(model.feature_map_)[:2] == (None, None)
-        and _shape_of(model) == width
-        and same_map(_map_of(model), _map_of(like))
-        for model in alone.values()
-    )
-    if not same:
-        return Models(None, np.empty((n_models, 0)), {}, alone)
-    coefs = np.full((n_models, *width), np.nan) if coefs is None else coefs
-    for number, model in alone.items():
-        coefs[number] = model.coef_
-        for name, values in own.items():
-            values[number] = getattr(model, name, np.nan)
-    return Models(first, coefs, own, alone)
 
 
 def _refuse_other_kind(keys: NDArray[Any], ids: NDArray[Any]) -> None:
@@ -506,41 +501,28 @@ def _kind_of(keys: NDArray[Any]) -> str | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _plain_time(key: object, dtype: np.dtype[Any]) -> Any:
-    """Return a time as `tolist` of an array of this dtype has it; other keys as they are."""
-    if not isinstance(key, (date, timedelta, np.datetime64, np.timedelta64)):
-        return key
-    if getattr(key, "tzinfo", None) is not None:
+def _comparable(key: object) -> Any:
+    """Return a key as `comparable` does."""
+    is_time = isinstance(key, (date, timedelta, np.datetime64, np.timedelta64))
+    if not is_time or getattr(key, "tzinfo", None) is not None:
         return key
     # NumPy would drop the nanoseconds of pandas, which `to_numpy` keeps.
     given: Any = key.to_numpy() if hasattr(key, "to_numpy") else key
     if not isinstance(given, np.generic):
         given = np.asarray(given, f"{'m' if isinstance(given, timedelta) else 'M'}8[us]")
-    if given.dtype.kind != dtype.kind:
-        return key
-    found, exact = converted_times(np.atleast_1d(given), dtype)
-    return found.tolist()[0] if exact[0] else key
+    return comparable(np.atleast_1d(given))[0]
 
 
-def as_keys(ids: NDArray[Any], keys: NDArray[Any]) -> list[Any]:
-    """Return ids as `tolist` of the keys has them; times may be of another unit or type.
-
-    Ids may then be equal.
-    """
-    listed: list[Any] = ids.tolist()
-    kind, dtype = ids.dtype.kind, keys.dtype
-    if kind not in "mM" and dtype.kind not in "mM":
-        return listed
-    if dtype.kind == "O" or ids.dtype == dtype:
-        return listed
-    if kind == "O":
-        return [_plain_time(key, dtype) for key in listed]
-    if kind != dtype.kind:  # some times are whole numbers as Python has them
-        _refuse_other_kind(keys, ids)
-    found, exact = converted_times(ids, dtype)
-    return [
-        new if same else key for key, new, same in zip(listed, found.tolist(), exact, strict=True)
-    ]
+def comparable(ids: NDArray[Any]) -> list[Any]:
+    """Return ids in a form in which equal times are equal, whatever their units and types are."""
+    if ids.dtype.kind not in "mM":
+        return [*map(_comparable, ids)] if ids.dtype.kind == "O" else ids.tolist()
+    kind, (unit, step) = ids.dtype.kind, np.datetime_data(ids.dtype)
+    if kind == "M" and unit in "YM":
+        return comparable(ids.astype("M8[D]"))
+    size = ATTOSECONDS.get(unit)
+    form = kind if size else kind + unit
+    return [(form, n * step * (size or 1)) for n in ids.astype(np.int64).tolist()]
 
 
 def is_product(model: BaseEstimator) -> bool:

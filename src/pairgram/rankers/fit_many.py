@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import FitFailedWarning
 
@@ -18,10 +18,13 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.queries import one_query_meant
-from pairgram.rankers.batch_fit import BatchFit, check_fallback, collected
-from pairgram.rankers.data_sets import DataSets
+from pairgram.rankers.batch_fit import BatchFit, Models, check_fallback
+from pairgram.rankers.data_sets import DataSets, sets_of_list, sets_of_rows
+from pairgram.rankers.preparation import one_row_error
 from pairgram.rankers.prior import frozen
-from pairgram.solvers.group_fits import SOLVED, UNSOLVED
+from pairgram.rankers.rank_svm import SvmSpec
+from pairgram.rankers.ridge import RidgeSpec
+from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, UNSOLVED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,14 +99,14 @@ def fit_many(
     Compiled code fits `RankRLS`, `RankSVM`, `PointwiseELM` and `PairwiseELM` without a kernel,
     ``scale``, constraints or a map that is fitted to rows, to rows of which a data set has at most
     2^19 feature values, zeros counted, and at most 256 rows or 256 features; for `RankSVM` 2^17
-    values, 4,096 rows and 256 features. It also fits the searches of these, with every query or
-    group held out, or in folds: ``cv`` is None, a number, or a `QueryKFold` that is not shuffled or
-    has a number as `random_state`. For `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` the
-    spreads of columns must then differ less than some 60,000 times, and data sets that are one
-    query need pairs None, or "with_ties" without a prior. Nodes and other drawn maps are drawn once
-    for all. A model has the bits of a fit of its rows alone, but for several targets, where it
-    differs by rounding; rows of a list are all float64 if one is. Other models are fitted one by
-    one.
+    values, 4,096 rows and 256 features. Sparse rows of several targets have at most 2^19 values
+    together. It also fits the searches of these, with every query or group held out, or in folds:
+    ``cv`` is None, a number, or a `QueryKFold` that is not shuffled or has a number as
+    `random_state`. For `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` the spreads of columns
+    must then differ less than some 60,000 times, and data sets that are one query need pairs None,
+    or "with_ties" without a prior. Nodes and other drawn maps are drawn once for all. A model has
+    the bits of a fit of its rows alone, but for several targets, where it differs by rounding; rows
+    of a list are all float64 if one is. Other models are fitted one by one.
 
     Examples
     --------
@@ -128,96 +131,132 @@ def fit_many(
     for method in ("fit", "get_params"):
         if isinstance(estimator, type) or not hasattr(estimator, method):
             raise TypeError(f"estimator must be an estimator, such as RankRLS(), got {estimator!r}")
+    model: Any = clone(estimator)
+    if prior is not None:
+        fallback = _started(model, prior, fallback)
+    own = type(model).fit.__module__.startswith("pairgram.")  # and so not that of a subclass
+    spec = model._spec() if own and hasattr(model, "_spec") else None
+    if not (isinstance(spec, RidgeSpec | SvmSpec) and spec.takes_sets):
+        spec = None
     told: dict[str, Any] = {
         "qid": qid,
         "groups": groups,
         "sample_weight": sample_weight,
         "query_weight": query_weight,
     }
-    sets = DataSets.of(X, y, by, told)
-    model: Any = clone(estimator)
-    if prior is not None:
-        if "prior" not in model.get_params(deep=False):
-            kind = type(model).__name__
-            raise ValueError(f"prior must be None: {kind} has no such parameter")
-        if hasattr(prior, "predict") and not isinstance(prior, type):
-            fallback = prior if fallback is None else fallback
-        model.set_params(prior=frozen(prior))
+    told = {name: value for name, value in told.items() if value is not None}
+    if isinstance(X, (list, tuple)) and y is None:
+        sets = sets_of_list(X, by, told)
+    else:
+        sets = sets_of_rows(X, y, by, told, spec)
     if fallback is not None:
         check_fallback(fallback, sets.names)
-    batch = _fitted(model, sets, fallback)
-    failed = np.flatnonzero(batch.errors_.astype(bool))
-    if len(failed):
-        first = int(failed[0])
-        message = (
-            f"{len(failed)} of {len(batch)} data sets have no model, the first is that of key "
-            f"{batch.keys[first : first + 1].tolist()[0]!r}: {batch.errors_[first]}"
-        )
-        if len(failed) == len(batch) and fallback is None:
-            raise ValueError(message)
-        warnings.warn(message, FitFailedWarning, stacklevel=2)
-    return batch
-
-
-def _fitted(estimator: Any, sets: DataSets, fallback: BaseEstimator | float | None) -> BatchFit:
-    """Fit a clone of the estimator to every set and target."""
-    own = type(estimator).fit.__module__.startswith("pairgram.")  # and so not that of a subclass
-    found = estimator._spec().fit_sets(sets) if own and hasattr(estimator, "_spec") else None
-    n_models = len(sets.keys)
+    found = None if spec is None else _compiled(model, spec, sets)
+    if found is None or (found["state"] != SOLVED).any():
+        return _completed(model, sets, spec, found, fallback)
+    n_models = len(found.pop("state"))
     errors = np.full(n_models, None, dtype=object)
-    fitted: dict[int, Any] = {}
-    states = np.full(n_models, UNSOLVED) if found is None else found.states
+    return BatchFit(sets.keys, Models(n_models, model, found, {}), errors, fallback)
+
+
+def _started(model: BaseEstimator, prior: Any, fallback: Any) -> Any:
+    """Give a model its prior, and return the fallback: by default a prior that is a model."""
+    if "prior" not in model.get_params(deep=False):
+        kind = type(model).__name__
+        raise ValueError(f"prior must be None: {kind} has no such parameter")
+    model.set_params(prior=frozen(prior))
+    is_model = hasattr(prior, "predict") and not isinstance(prior, type)
+    return prior if fallback is None and is_model else fallback
+
+
+def _compiled(
+    model: BaseEstimator, spec: RidgeSpec | SvmSpec, sets: DataSets
+) -> dict[str, NDArray[Any]] | None:
+    """Return the "state" and the attributes of the models of all keys; None for a loop.
+
+    What all models share becomes attributes of `model`.
+    """
+    given, origin, shared, rows = None, None, {"feature_map_": None, "prior_": None}, spec.rows
+    if sets.blocks:
+        with suppress(ValueError):  # such as where the weights of a query differ
+            given = sets.row_sets(spec.joins_all_rows)
+    if given is not None and (rows.ways[0].then is not None or rows.prior is not None):
+        given, origin, shared = rows.of_sets(given, sets.names)
+    found = None
+    if given is not None:
+        with suppress(ValueError):  # fits alone tell whose labels are wrong
+            if spec.n_searched or scipy.sparse.issparse(given.blocks[0]):
+                found = given.by_parts(spec.n_searched, spec.models_of_sets)
+            else:
+                found = spec.models_of_sets(given)
+    if found is None:
+        return None
+    if origin is not None:
+        found["coef_"] = found["coef_"] + origin
+    has_ids, n_features = "qid" in sets.told, sets.blocks[0].shape[1]
+    vars(model).update(shared, _column_sums=None, uses_qid_=has_ids, n_features_in_=n_features)
+    if sets.names is not None:
+        model.feature_names_in_ = sets.names
+    return {name: values[sets.places[name == "coef_"]] for name, values in found.items()}
+
+
+def _completed(
+    model: BaseEstimator,
+    sets: DataSets,
+    spec: RidgeSpec | SvmSpec | None,
+    found: dict[str, NDArray[Any]] | None,
+    fallback: BaseEstimator | float | None,
+) -> BatchFit:
+    """Fit what compiled code has left by a loop, and tell of sets without a model."""
+    n_models, kind = len(sets.keys), type(model).__name__
+    errors = np.full(n_models, None, dtype=object)
     if found is None and n_models > MANY_ALONE:
-        kind = type(estimator).__name__
         warn_caller(
             f"fit_many fits {kind} by a loop over {n_models} data sets: compiled code takes "
             "RankRLS, RankSVM, extreme learning machines and their searches, without kernel, "
             "scale, constraints or a map that is fitted to rows",
             UserWarning,
         )
-    left = states != SOLVED
-    alone = sets.each_target() if left.any() else sets
-    sizes = alone.n_rows_of_models
-    for state, reason in (found.reasons if found else {}).items():
-        known = states == state
-        left &= ~known
-        for size in np.unique(sizes[known]).tolist():
-            errors[known & (sizes == size)] = _said(reason(size))
+    states = np.full(n_models, UNSOLVED) if found is None else found.pop("state")
+    alone = sets if sets.alone is None else sets.alone()
+    fitted: dict[int, Any] = {}
     heard: Heard = {}
-    for number in np.flatnonzero(left).tolist():
-        arguments = alone.arguments(number)
-        with one_query_meant(), without_row_warnings(heard):
-            try:
-                fitted[number] = clone(estimator).fit(**arguments)
-            except Exception as error:
-                errors[number] = _said(error)
-    _tell(heard)
+    for number in np.flatnonzero(states != SOLVED).tolist():
+        y = alone.labels_of(number)
+        try:
+            if found and spec and spec.n_searched and len(y) == 1:
+                raise one_row_error()
+            if found and spec and states[number] == NO_PAIRS and np.isfinite(y).all():
+                raise spec.no_pairs(len(y))
+            with one_query_meant(), without_row_warnings(heard):
+                fitted[number] = clone(model).fit(**alone.arguments(number))
+        except Exception as error:
+            name = ValueError if type(error) is ArgumentError else type(error)
+            errors[number] = f"{name.__name__}: {error}"
+    empty = sorted(one for one in heard if isinstance(one, tuple))
+    if empty:
+        warn_of_empty_columns([name for name, _ in empty], empty[0][1], " of some data sets")
+    for one, message in heard.items():
+        if one not in empty:
+            warn_caller(f"of some data sets: {message}", UserWarning)
     if found is not None and len(fitted) > MANY_ALONE:
         warn_caller(
             f"fit_many has fitted {len(fitted)} of {n_models} models by a loop: its notes say what "
             "compiled code takes",
             UserWarning,
         )
+    failed = np.flatnonzero(errors.astype(bool)).tolist()
+    if failed:
+        message = (
+            f"{len(failed)} of {n_models} data sets have no model, the first is that of key "
+            f"{sets.keys[failed[:1]].tolist()[0]!r}: {errors[failed[0]]}"
+        )
+        if len(failed) == n_models and fallback is None:
+            raise ValueError(message)
+        warn_caller(message, FitFailedWarning)
     if found is None:
-        models = collected(None, None, {}, fitted, n_models)
-    else:
-        first = copy.copy(estimator)
-        vars(first).update(found.shared)
-        models = collected(first, found.coefs, found.own, fitted, n_models)
-    return BatchFit(sets.keys, models, errors, fallback)
-
-
-def _tell(heard: Heard) -> None:
-    """Warn once of each kind of what fits would have said of rows."""
-    empty = sorted(kind for kind in heard if isinstance(kind, tuple))
-    if empty:
-        warn_of_empty_columns([name for name, _ in empty], empty[0][1], " of some data sets")
-    for kind, message in heard.items():
-        if kind not in empty:
-            warn_caller(f"of some data sets: {message}", UserWarning)
-
-
-def _said(error: Exception) -> str:
-    """Return the text of an error with its class, as in a traceback."""
-    kind = ValueError if type(error) is ArgumentError else type(error)
-    return f"{kind.__name__}: {error}"
+        return BatchFit(sets.keys, Models.of_fits(n_models, fitted), errors, fallback)
+    for number, one in fitted.items():
+        for attribute, values in found.items():
+            values[number] = getattr(one, attribute, np.nan)
+    return BatchFit(sets.keys, Models(n_models, model, found, fitted), errors, fallback)

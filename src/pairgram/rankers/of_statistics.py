@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from numbers import Real
 from typing import TYPE_CHECKING, TypeVar
@@ -18,11 +17,7 @@ from pairgram._support.checks import Vector
 from pairgram._support.parameters import check, check_size
 from pairgram.data.pairs import no_pairs
 from pairgram.features.row_values import Chain
-from pairgram.model_selection.judge import (
-    Judged,
-    as_list,
-    search_results,
-)
+from pairgram.model_selection.judge import Judged, as_list, search_results
 from pairgram.solvers.constraint import Constraint
 from pairgram.solvers.days import JudgedDays
 from pairgram.solvers.pair_sums import PairSums
@@ -66,11 +61,14 @@ def of_days(
     scale: bool,
 ) -> _Ranker:
     """Return a search whose ridge days have chosen; see `RankRLSCV.from_pairgrams`."""
-    statistics = list(days)
-    sums = []
+    statistics, sums = list(days), []
     for number, one in enumerate(statistics):
-        with _of_day(number):
+        try:
             sums.append(_sums_of(one))
+            _require_pairs(sums[-1])
+        except (TypeError, ValueError) as error:
+            of_kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise of_kind(f"days[{number}]: {error}") from None
     check("scale", scale)
     check_size("skip", skip)
     given = None if alphas is None else check_alphas(alphas, zero=True)
@@ -78,9 +76,6 @@ def of_days(
     if len(sums) < (2 if decays is None else skip + 1):
         wanted = "two" if decays is None else f"{skip + 1} with skip={skip}"
         raise ValueError(f"days must hold at least {wanted}, got {len(sums)}")
-    for number, total in enumerate(sums):
-        with _of_day(number):
-            _require_pairs(total)
     whole = sum(statistics)  # days that cannot be added, or share a query, are an error
     grid = None if given is None else np.sort(given)[::-1].copy()
     judged = [
@@ -90,11 +85,7 @@ def of_days(
         for decay in listed
     ]
     settings = judged[0].total.settings
-    model = kind(
-        alphas,
-        pairs=settings.short,
-        scale=scale,
-    )
+    model = kind(alphas, pairs=settings.short, scale=scale)
     model.pairs_, model.scale_ = settings.short, scale
     chosen = _choose(model, judged, listed, given)
     _tell_of_sums(model, chosen.total)
@@ -153,17 +144,6 @@ def _sums_of(pairgram: object, hint: str = "") -> PairSums:
     if not isinstance(total, PairSums):
         raise TypeError(f"pairgram must be a Pairgram, got {type(pairgram).__name__}{hint}")
     return total
-
-
-@contextmanager
-def _of_day(number: int) -> Iterator[None]:
-    """Name the day in errors of its statistics."""
-    try:
-        yield
-    except TypeError as error:
-        raise TypeError(f"days[{number}]: {error}") from None
-    except ValueError as error:
-        raise ValueError(f"days[{number}]: {error}") from None
 
 
 def _require_pairs(total: PairSums) -> None:

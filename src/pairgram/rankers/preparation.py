@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from pairgram._support.checks import ArgumentError, Vector
@@ -33,7 +32,7 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import is_precomputed
-from pairgram.features.row_values import Chain, Fill
+from pairgram.features.row_values import Chain, Fill, chain_of
 from pairgram.model_selection.judge import (
     BaseJudge,
     Criterion,
@@ -46,14 +45,13 @@ from pairgram.model_selection.splits import FORWARD, held_by_default, refuse_val
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
-from pairgram.solvers.group_fits import RowSets, in_one_block
+from pairgram.solvers.group_fits import RowSets, one_array
 
 # The inputs that have quantiles.
 QUANTILES = ("quantile", "raw+quantile")
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator, RowsLike
-    from pairgram.rankers.data_sets import DataSets, FittedSets
     from pairgram.rankers.validation import Validation
 
 
@@ -141,27 +139,19 @@ class Preparation:
         return plain and (then is None or draws_only(then))
 
     def of_sets(
-        self, sets: DataSets, one_list: bool, holds_out: bool = False
-    ) -> tuple[RowSets, Prior | None] | None:
+        self, given: RowSets, names: NDArray[Any] | None
+    ) -> tuple[RowSets | None, Vector | None, dict[str, Any]]:
         """Return sets with the map, and with the scores of the prior as offsets.
 
-        Each set is one query if it is `one_list`. None if compiled code cannot take the sets:
-        groups are for queries that are held out.
+        Beside them there are the weights of the prior, and the attributes that all models have.
+        `names` are those of the columns. There are no sets if no row is finite.
         """
-        has_groups, has_ids = (sets.told.get(name) is not None for name in ("groups", "qid"))
-        given = None
-        if not has_groups or (holds_out and has_ids):
-            with suppress(ValueError):  # such as where the weights of a query differ
-                given = sets.row_sets(one_list)
-        feature_map = self.ways[0].then
-        if given is None or (feature_map is None and self.prior is None):
-            return None if given is None else (given, None)
-        given = in_one_block(given)
-        data, prior = given.data, None
+        X, feature_map, prior = one_array(given.blocks), self.ways[0].then, None
+        data = replace(given.data, X=X)
         with np.errstate(over="ignore", invalid="ignore"):
-            known = np.flatnonzero(np.isfinite(data.X.sum(axis=1)))
+            known = np.flatnonzero(np.isfinite(X.sum(axis=1)))
         if not len(known):
-            return None
+            return None, None, {}
         finite = data if len(known) == len(data.y) else data.take(known)
         if feature_map is not None:
             finite = self.with_map(finite, feature_map)
@@ -169,10 +159,10 @@ class Preparation:
         if self.prior is not None:
             prior = Prior.of(self.prior, whole_map(data), self.no_columns)
             scores = np.full(len(data.y), np.nan)
-            scorer = prior.of_filled(sets.names)
-            scores[known] = scorer.scores(finite.X, finite)
+            scores[known] = prior.of_filled(names).scores(finite.X, finite)
             data = data.plus_offset(scores)
-        return given._replace(data=data), prior
+        shared = {"feature_map_": chain_of(data).value, "prior_": prior and prior.kept}
+        return given._replace(data=data, blocks=[X]), prior and prior.coef, shared
 
     def each(self, data: RankingData) -> Iterator[RankingData]:
         """Yield the data as each of the ways makes them. If there is one, they have it."""
@@ -369,10 +359,6 @@ class Spec(ABC):
     """
 
     rows: Preparation
-
-    def fit_sets(self, sets: DataSets) -> FittedSets | None:
-        """Return the models of many sets of rows; None if they are to be fitted one by one."""
-        return None
 
     @abstractmethod
     def of_clicks(self) -> Self:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +33,6 @@ from pairgram.model_selection.judge import (
     in_order_of,
 )
 from pairgram.rankers.base import LinearRanker, LinearSearch
-from pairgram.rankers.data_sets import DataSets, FittedSets
 from pairgram.rankers.preparation import (
     GivenRows,
     Preparation,
@@ -44,14 +42,7 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets, with_units
-from pairgram.solvers.group_fits import (
-    NO_PAIRS,
-    ONE_ROW,
-    SOLVED,
-    RowSets,
-    one_array,
-    told_apart,
-)
+from pairgram.solvers.group_fits import SOLVED, RowSets
 from pairgram.solvers.svm_training import (
     DEFAULT_CS,
     SolverSettings,
@@ -162,59 +153,50 @@ class SvmSpec(Spec):
         fitted = {"coef_": solved.weights[0], "_column_sums": sums}
         return fitted | fit_attributes(history, False), history
 
-    def fit_sets(self, sets: DataSets) -> FittedSets | None:
-        """Return the models of many sets of rows; None if they are to be fitted one by one."""
-        search = self.search
-        by_folds = search is None or not isinstance(search.cv, str)
-        if not (by_folds and self.rows.takes_sets):
-            return None
-        prepared = self.rows.of_sets(sets.each_target(), False, search is not None)
-        if prepared is not None:
-            with suppress(ValueError):  # fits alone tell whose labels are wrong
-                return self._fitted_sets(sets, *prepared)
-        return None
+    @property
+    def takes_sets(self) -> bool:
+        """Whether compiled code can solve sets of rows, of which the feature map reads none."""
+        by_folds = self.search is None or not isinstance(self.search.cv, str)
+        return by_folds and self.rows.takes_sets
 
-    def _fitted_sets(
-        self, sets: DataSets, given: RowSets, prior: Prior | None
-    ) -> FittedSets | None:
-        own: dict[str, Any] = {}
-        search = self.search
-        Cs, known = np.full(len(given.bounds) - 1, 1.0 if self.Cs is None else self.Cs[0]), None
+    @property
+    def n_searched(self) -> int:
+        """How many values of C a search judges; 0 if there is none."""
+        if self.search is None:
+            return 0
+        return len(DEFAULT_CS) if self.Cs is None else len(self.Cs)
+
+    joins_all_rows: ClassVar[bool] = False
+    shares_targets: ClassVar[bool] = False
+    no_pairs = staticmethod(no_preference_pairs)
+
+    def models_of_sets(self, sets: RowSets) -> dict[str, Any] | None:
+        """Return attributes of the models of all sets, and their "state".
+
+        None if compiled code cannot take the rows.
+        """
+        search, n_sets = self.search, len(sets.n_targets)
+        Cs, found = np.full(n_sets, 1.0 if self.Cs is None else self.Cs[0]), {}
+        known = np.full(n_sets, SOLVED)
         if search is not None:
-            given = with_units(given, search.cv, exact=False)
+            sets = with_units(sets, search.cv, exact=False)
             ascending = None if self.Cs is None else np.sort(self.Cs)
-            along = partial(search_svm_sets, settings=self.settings, Cs=ascending)
-            n_Cs = len(DEFAULT_CS) if ascending is None else len(ascending)
-            known = choose_for_sets(given, along, n_Cs, search.scoring, True)
-            if known is None:
+            searched = search_svm_sets(sets, (0, n_sets), self.settings, ascending)
+            if searched is None:
                 return None
-            Cs = np.where(known.states == SOLVED, known.values, 1.0)
-            own = {"C_": known.values, "best_score_": known.scores}
-        origin, first, solved = _origin(prior), 0, []
-        for part in given.in_dense_parts():
-            last = first + len(part.n_targets)
-            solved.append(solve_svm_sets(part, self.settings, Cs[first:last].copy(), origin))
-            first = last
-        found = [one for one in solved if one is not None]
-        if not found:
+            found = choose_for_sets(sets, searched, search.scoring, in_folds=True)
+            known, found["C_"] = found["state"], found.pop("value")
+            Cs = np.where(known == SOLVED, found["C_"], 1.0)
+        final = solve_svm_sets(sets, self.settings, Cs, None)
+        if final is None:
             return None
-        weights = one_array([one.weights for one, _ in found])
-        states = told_apart(given, one_array([one.states for one, _ in found]))
-        if known is not None:
-            states = np.where(known.states == SOLVED, states, told_apart(given, known.states))
-            states[np.diff(given.data.queries.offsets[given.bounds]) == 1] = ONE_ROW
-            weights[states != SOLVED] = np.nan
-        told = [fit_attributes(history, False) for _, histories in found for history in histories]
-        own |= {name: np.array([one[name] for one in told]) for name in told[0]}
-        shared = {
-            "feature_map_": chain_of(given.data).value,
-            "prior_": None if prior is None else prior.kept,
-            "_column_sums": None,
-            "_loss": self.settings.loss,
-        }
-        shared |= sets.told_of_fits
-        reasons = {NO_PAIRS: no_preference_pairs, ONE_ROW: lambda _: one_row_error()}
-        return FittedSets(weights, own, shared, states, reasons)
+        solved, histories = final
+        states = np.where(known == SOLVED, solved.states, known)
+        solved.weights[states != SOLVED] = np.nan
+        told = [fit_attributes(history, False) for history in histories]
+        found |= {name: np.array([one[name] for one in told]) for name in told[0]}
+        loss = np.full(n_sets, self.settings.loss)
+        return found | {"coef_": solved.weights, "state": states, "_loss": loss}
 
     def _searched(
         self, rows: GivenRows, search: Search, validation: Validation

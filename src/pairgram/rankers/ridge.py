@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -35,13 +34,11 @@ from pairgram.model_selection.judge import (
     in_order_of,
 )
 from pairgram.model_selection.splits import default_cv, held_by_default
-from pairgram.rankers.data_sets import DataSets, FittedSets
 from pairgram.rankers.preparation import (
     GivenArrays,
     Preparation,
     Search,
     Spec,
-    one_row_error,
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets, with_units
@@ -50,16 +47,7 @@ from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.grid import Grid
-from pairgram.solvers.group_fits import (
-    NO_PAIRS,
-    ONE_ROW,
-    SOLVED,
-    RowSets,
-    one_array,
-    search_sets,
-    solve_sets,
-    told_apart,
-)
+from pairgram.solvers.group_fits import SOLVED, RowSets, search_sets, solve_sets
 from pairgram.solvers.hold_out import split_scores
 from pairgram.solvers.path_judges import (
     LEAVE_PAIR_OUT,
@@ -195,65 +183,60 @@ class RidgeSpec(LeastSquares):
         of_queries = not self.settings[0].joins_all_rows
         return not isinstance(search.cv, str) and of_queries and search.criterion is None
 
-    def fit_sets(self, sets: DataSets) -> FittedSets | None:
-        """Return the models of many sets of rows; None if they are to be fitted one by one."""
-        if not self.takes_sets:
-            return None
-        (settings,), searches = self.settings, self.search is not None
-        if searches or settings.compiled not in ("none", "kept"):
-            sets = sets.each_target()
-        prepared = self.rows.of_sets(sets, settings.joins_all_rows, searches)
-        if prepared is not None:
-            with suppress(ValueError):  # fits alone tell whose labels are wrong
-                return self._fitted_sets(sets, *prepared)
-        return None
-
-    def _fitted_sets(
-        self, sets: DataSets, given: RowSets, prior: Prior | None
-    ) -> FittedSets | None:
-        (settings,), data = self.settings, given.data
-        coordinates = Coordinates.of_features(data, self.settings)
-        given = given._replace(data=coordinates.data)
-        own: dict[str, Any] = {}
-        n_rows = np.diff(data.queries.offsets[given.bounds])
+    @property
+    def n_searched(self) -> int:
+        """How many ridges a search judges; 0 if there is none."""
         if self.search is None:
-            assert self.alphas is not None
-            alpha = self.alphas[0]
-            parts = given.in_dense_parts()
-            solved = [solve_sets(part, settings, alpha) for part in parts]
-            found = [(one.weights, one.states) for one in solved if one is not None]
-            if not found:
-                return None
-            weights, states = map(one_array, zip(*found, strict=True))
-            if (states != SOLVED).any() and (measured := sets.measured()) is not sets:
-                return self.fit_sets(measured)
+            return 0
+        return len(DEFAULT_POWERS) if self.alphas is None else len(self.alphas)
+
+    @property
+    def joins_all_rows(self) -> bool:
+        """Whether all rows of a set form pairs, whatever their queries."""
+        return self.settings[0].joins_all_rows
+
+    @property
+    def shares_targets(self) -> bool:
+        """Whether several targets of the same rows can be one set, whose system they share."""
+        return self.search is None and self.settings[0].compiled in ("none", "kept")
+
+    def no_pairs(self, n_rows: int) -> ValueError:
+        """Return the error for rows without pairs that count."""
+        return no_pairs(self.settings[0], n_rows)
+
+    def models_of_sets(self, sets: RowSets) -> dict[str, Any] | None:
+        """Return attributes of the models of all sets, and their "state".
+
+        None if compiled code cannot take the rows.
+        """
+        (settings,), alphas, search, expand = self.settings, self.alphas, self.search, None
+        if sets.data.feature_map is not None:
+            coordinates = Coordinates.of_features(sets.data, self.settings)
+            sets, expand = sets._replace(data=coordinates.data), coordinates.coefs
+        if search is not None:
+            found = self._chosen_of_sets(sets, search)
         else:
-            alphas, search = self._descending, self.search
-            given = with_units(given, search.cv, exact=True)
-            along = partial(search_sets, settings=settings, alphas=alphas)
-            n_alphas = len(DEFAULT_POWERS) if alphas is None else len(alphas)
-            told = search.scoring, search.cv is not None
-            chosen = choose_for_sets(given, along, n_alphas, *told)
-            if chosen is None:
-                return None
-            weights, states = chosen.models, np.where(n_rows == 1, ONE_ROW, chosen.states)
-            own = {"best_score_": chosen.scores, "alpha_": chosen.values}
-            if self.search.Cs is not None:
-                assert self.alphas is not None
-                at = np.argmax(own.pop("alpha_")[:, None] == self.alphas, axis=1)
-                own["C_"] = self.search.Cs[at]
-        states = told_apart(given, states)
-        forms = np.where(n_rows < weights.shape[1], "dual", "primal")
-        shared = self._kept(data, prior, {"coef_": coordinates.coefs(weights)})
-        coefs = shared.pop("coef_")
-        shared |= {"prior_": None if prior is None else prior.kept, "_column_sums": None}
-        states, own["form_"] = (np.repeat(values, given.n_targets) for values in (states, forms))
-        if sets.places is not None:
-            order = np.argsort(sets.places)
-            coefs, states, own["form_"] = coefs[order], states[order], own["form_"][order]
-        reasons: dict[int, Callable[[int], Exception]]
-        reasons = {NO_PAIRS: partial(no_pairs, settings), ONE_ROW: lambda _: one_row_error()}
-        return FittedSets(coefs, own, shared | sets.told_of_fits, states, reasons)
+            assert alphas is not None
+            solved = solve_sets(sets, settings, alphas[0])
+            found = solved and {"coef_": solved.weights, "state": solved.states}
+        if found is not None:
+            coefs, n_rows = found["coef_"], np.diff(sets.data.queries.offsets[sets.bounds])
+            found["form_"] = np.where(n_rows < coefs.shape[1], "dual", "primal")
+            found["coef_"] = coefs if expand is None else expand(coefs)
+        return found
+
+    def _chosen_of_sets(self, sets: RowSets, search: Search) -> dict[str, Any] | None:
+        """Return the weights and state of every set, and what the search has chosen."""
+        sets = with_units(sets, search.cv, exact=True)
+        (settings,), n_sets = self.settings, len(sets.n_targets)
+        searched = search_sets(sets, (0, n_sets), settings, self._descending)
+        if searched is None:
+            return None
+        found = choose_for_sets(sets, searched, search.scoring, search.cv is not None)
+        values = found.pop("value")
+        if search.Cs is None:
+            return found | {"alpha_": values}
+        return found | {"C_": search.Cs[np.argmax(values[:, None] == self.alphas, axis=1)]}
 
     @property
     def _descending(self) -> Vector | None:

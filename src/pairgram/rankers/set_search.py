@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import pairgram._core as _core
-from pairgram._support import limits
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.row_warnings import without_row_warnings
 from pairgram.data.queries import Queries
 from pairgram.metrics.metric import check_labels
 from pairgram.model_selection.judge import Counted, metric_of, ordered
 from pairgram.model_selection.splits import fold_numbers
-from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, Searched, one_array, ranges
+from pairgram.solvers.group_fits import SOLVED, UNSOLVED, RowSets, Searched
 
 if TYPE_CHECKING:
     from pairgram.data.dataset import RankingData
     from pairgram.metrics.evaluation import Scoring
-
-
-class Chosen(NamedTuple):
-    """The choice of every set: states, ridges or Cs, and mean scores, (n_sets,), and the models."""
-
-    states: Any
-    values: Vector
-    scores: Vector
-    models: Vector  # (n_sets, n_features)
 
 
 def with_units(sets: RowSets, cv: object, exact: bool) -> RowSets:
@@ -39,98 +28,53 @@ def with_units(sets: RowSets, cv: object, exact: bool) -> RowSets:
     """
     queries, bounds, groups = sets.data.queries, sets.bounds, sets.data.group_of
     n_queries, starts = np.diff(bounds), queries.offsets[bounds]
-    n_rows, held = np.diff(starts), groups
-    if groups is None:
-        held = np.arange(bounds[-1]) - np.repeat(bounds[:-1], n_queries)
-    assert held is not None
+    set_of = np.repeat(np.arange(len(n_queries)), np.diff(starts))
+    held = np.arange(bounds[-1]) - np.repeat(bounds[:-1], n_queries) if groups is None else groups
     of_rows = np.repeat(held, queries.sizes)
     if cv is None and exact:
         return sets if groups is None else sets._replace(units=of_rows)
-    n_held, single = n_queries.copy(), n_queries == 1
-    if groups is not None:
-        n_held[:], single[:] = 1, False
-        np.maximum.at(n_held, np.repeat(np.arange(len(n_held)), n_queries), held + 1)
-    by_rows = np.repeat(single, n_rows)
-    of_rows[by_rows] = (np.arange(len(of_rows)) - np.repeat(starts[:-1], n_rows))[by_rows]
-    sizes = np.stack([n_held, np.where(single, n_rows, 0)], axis=1)
-    kinds, kind_of = np.unique(sizes, axis=0, return_inverse=True)
-    found = [fold_numbers(cv, n, rows) for n, rows in kinds.tolist()]
-    tables = [
-        np.full(max(kind), -1) if folds is None else folds
-        for kind, folds in zip(kinds.tolist(), found, strict=True)
-    ]
-    firsts = np.cumsum([0, *map(len, tables)])[kind_of]
-    folds = np.concatenate(tables)[np.repeat(firsts, n_rows) + np.maximum(of_rows, 0)]
-    return sets._replace(units=np.where(of_rows < 0, -1, folds))
+    by_rows = (n_queries == 1) & (groups is None)
+    of_rows = np.where(by_rows[set_of], np.arange(len(set_of)) - starts[set_of], of_rows)
+    n_held = np.ones_like(n_queries)
+    np.maximum.at(n_held, set_of, of_rows + 1)
+    kinds, units = 2 * n_held + by_rows, np.full(len(set_of), -1)
+    for kind in np.unique(kinds).tolist():
+        n, of_one = divmod(kind, 2)
+        folds = fold_numbers(cv, 1, n) if of_one else fold_numbers(cv, n, 0)
+        if folds is not None:
+            own = kinds[set_of] == kind
+            units[own] = folds[of_rows[own]]
+    return sets._replace(units=units)
 
 
 def choose_for_sets(
-    given: RowSets,
-    search: Callable[[RowSets, tuple[int, int]], Searched | None],
-    n_values: int,
-    scoring: Scoring,
-    in_folds: bool,
-) -> Chosen | None:
-    """Choose a value for every set; None if compiled code cannot take the rows.
+    sets: RowSets, found: Searched, scoring: Scoring, in_folds: bool
+) -> dict[str, Any]:
+    """Choose a value for every set that was searched.
 
-    `search` takes sets and the numbers of the first and the last of those that it is to search, as
-    many as memory for their scores suffices, with `n_values` each. Rows of one query in several
-    units are several lists if these are folds.
+    Rows of one query in several units are several lists if these are folds. The result has the
+    "state", "value", "best_score_" and "coef_" of every set.
     """
-    parts = []
-    for sets, first, last in _parts(given, n_values):
-        found = search(sets, (first, last))
-        if found is None:
-            return None
-        held = _held_rows(sets, first, last, in_folds)
-        means, signs, states = _means(held, last - first, found.scores, scoring)
-        states = np.where(found.states == SOLVED, states, found.states)
-        best = np.argmax(means, axis=0)
-        at = np.arange(last - first)
-        states[np.isneginf(means[best, at])] = UNSOLVED
-        models = found.models[at, best]
-        models[states != SOLVED] = np.nan
-        scores = means[best, at] * np.where(states == SOLVED, signs, np.nan)
-        parts.append(Chosen(states, found.values[at, best], scores, models))
-    return Chosen(*map(one_array, zip(*parts, strict=True)))
-
-
-def _parts(given: RowSets, n_alphas: int) -> Iterator[tuple[RowSets, int, int]]:
-    """Yield sets of dense rows, and ranges of them whose scores and models take little memory."""
-    for sets in given.in_dense_parts():
-        d = sets.blocks[0].shape[1] if sets.data.feature_map is None else sets.data.n_features
-        rows = sets.data.queries.offsets[sets.bounds]
-        ends = 8.0 * n_alphas * (rows + d * np.arange(len(rows)))
-        for first, last in ranges(ends, limits.now.search_bytes):
-            yield sets, first, last
-
-
-class _Held(NamedTuple):
-    """Held-out rows of some sets without X, set after set.
-
-    Attributes
-    ----------
-    data : RankingData
-        Queries without rows are left out.
-    set_of : ndarray of shape (n_rows,), int64
-    order : ndarray of shape (n_rows,), int64, or None
-        Which rows of the sets they are, where folds stand one after the other.
-    """
-
-    data: RankingData
-    set_of: Rows
-    order: Rows | None
+    means, signs, states = _means(sets, found.scores, scoring, in_folds)
+    states = np.where(found.states == SOLVED, states, found.states)
+    best, at = np.argmax(means, axis=0), np.arange(len(states))
+    states[np.isneginf(means[best, at])] = UNSOLVED
+    models = found.models[at, best]
+    models[states != SOLVED] = np.nan
+    scores = means[best, at] * np.where(states == SOLVED, signs, np.nan)
+    values = found.values[at, best]
+    return {"state": states, "value": values, "best_score_": scores, "coef_": models}
 
 
 def _means(
-    all_held: _Held, n_sets: int, scores: Vector, scoring: Scoring
+    sets: RowSets, scores: Vector, scoring: Scoring, in_folds: bool
 ) -> tuple[Vector, Vector, Any]:
     """Return the mean metric of every value and set, larger where better, −inf where it has none.
 
     The sign of each set gives the metric's own value back. The states of sets with labels that the
     metric cannot take are `UNSOLVED`.
     """
-    part, set_of, order = all_held
+    n_sets, (part, set_of, order) = len(sets.n_targets), _held_rows(sets, in_folds)
     scores = scores if order is None else scores[:, order]
     means, signs = np.full((len(scores), n_sets), -np.inf), np.ones(n_sets)
     states = np.full(n_sets, UNSOLVED)
@@ -175,30 +119,26 @@ def _means(
     return means, signs, states
 
 
-def _held_rows(sets: RowSets, first: int, last: int, in_folds: bool) -> _Held:
-    """Return the rows of some sets as they are judged."""
-    data, _ = sets.some(first, last)
-    ends = sets.data.queries.offsets[sets.bounds[first : last + 1]]
-    set_of, order = np.repeat(np.arange(last - first), np.diff(ends)), None
-    queries, weights = data.queries, data.query_weights
-    kept = np.flatnonzero(queries.sizes)
-    if in_folds:
-        assert sets.units is not None
-        folds, query = sets.units[ends[0] : ends[-1]], queries.index()
-        order = np.lexsort((folds, set_of))
-        folds, query = folds[order], query[order]
-        begins = np.diff(query, prepend=-1).astype(bool) | np.diff(folds, prepend=-2).astype(bool)
-        starts = np.flatnonzero(begins)
-        kept = query[starts]
-        queries = Queries.of_sizes(np.diff(starts, append=len(query)))
-        data = data.take(order)
-    else:
-        queries = Queries.of_sizes(queries.sizes[kept])
+def _held_rows(sets: RowSets, in_folds: bool) -> tuple[RankingData, Rows, Rows | None]:
+    """Return the rows of the sets as they are judged, set after set, without X.
+
+    Queries without rows are left out. Beside the rows there are their sets, (n_rows,), and which
+    rows of the sets they are where folds stand one after the other.
+    """
+    queries, weights = sets.data.queries, sets.data.query_weights
+    sizes, rows = np.diff(queries.offsets[sets.bounds]), queries.grouped(np.arange(queries.n_rows))
+    set_of = np.repeat(np.arange(len(sizes)), sizes)
+    data = replace(sets.data, X=np.empty((len(rows), 0)), feature_map=None, group_of=None)
+    if not in_folds:
+        return data.take(rows), set_of, None
+    assert sets.units is not None
+    order = np.lexsort((sets.units, set_of))
+    folds, query = sets.units[order], np.repeat(np.arange(queries.n_queries), queries.sizes)[order]
+    begins = np.diff(query, prepend=-1).astype(bool) | np.diff(folds, prepend=-2).astype(bool)
+    starts = np.flatnonzero(begins)
     part = replace(
-        data,
-        queries=queries,
-        query_weights=None if weights is None else weights[kept],
-        feature_map=None,
-        group_of=None,
+        data.take(rows[order]),
+        queries=Queries.of_sizes(np.diff(starts, append=len(rows))),
+        query_weights=None if weights is None else weights[query[starts]],
     )
-    return _Held(part, set_of, order)
+    return part, set_of, order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.data.queries import Queries
 from pairgram.features.base import linear_nodes, node_map_of
 from pairgram.solvers.formulation import without_offsets
 from pairgram.solvers.hold_out import LARGEST_HELD
@@ -29,8 +28,8 @@ from pairgram.solvers.ridge_path import (
     ColumnSums,
 )
 
-# Compiled code leaves unsolved sets to other code, and does not know the last state.
-SOLVED, NO_PAIRS, UNSOLVED, ONE_ROW = range(4)
+# Compiled code leaves unsolved sets to other code.
+SOLVED, NO_PAIRS, UNSOLVED = range(3)
 
 
 class RowSets(NamedTuple):
@@ -71,61 +70,51 @@ class RowSets(NamedTuple):
             X = X.toarray()
         return cls(data, bounds, [X], data.y, np.ones(1, dtype=np.int64))
 
-    def some(self, first: int, last: int) -> tuple[RankingData, Rows | slice]:
-        """Return the data of some sets without X, set after set, and the numbers of their rows."""
-        data, queries = self.data, self.data.queries
-        begin, end = queries.offsets[self.bounds[[first, last]]].tolist()
-        rows: Any = slice(begin, end) if queries.order is None else queries.order[begin:end]
-        known = {name: getattr(data, name) for name in ("row_weights", "offset")}
-        own = slice(self.bounds[first], self.bounds[last])
-        return replace(
-            data,
-            X=np.empty((end - begin, 0)),
-            y=data.y[rows],
-            queries=Queries.of_sizes(queries.sizes[own]),
-            query_weights=None if data.query_weights is None else data.query_weights[own],
-            group_of=None,
-            judgements=data.judgements and data.judgements.taken(rows),
-            **{name: None if values is None else values[rows] for name, values in known.items()},
-        ), rows
+    def by_parts(
+        self, n_values: int, fit: Callable[[RowSets], dict[str, Any] | None]
+    ) -> dict[str, Any] | None:
+        """Return the arrays by name that a function returns for parts of the sets, with dense rows.
 
-    def in_dense_parts(self) -> Iterator[RowSets]:
-        """Yield the sets: those of sparse rows in parts, whose rows are made dense."""
-        if not scipy.sparse.issparse(self.blocks[0]):
-            yield self
-            return
-        (X,) = self.blocks
-        ends = self.data.queries.offsets[self.bounds]
-        n_labels = np.repeat(self.n_targets, np.diff(ends))  # of every row
-        first_label = np.cumsum(n_labels) - n_labels
-        for first, last in ranges(8 * X.shape[1] * ends, limits.now.dense_block_bytes):
-            data, rows = self.some(first, last)
-            bounds = self.bounds[first : last + 1] - self.bounds[first]
-            own, end = n_labels[rows], np.cumsum(n_labels[rows])
-            at = np.repeat(first_label[rows] - (end - own), own) + np.arange(own.sum())
-            counts = self.n_targets[first:last]
-            units = None if self.units is None else self.units[ends[first] : ends[last]]
-            yield RowSets(data, bounds, [X[rows].toarray()], self.labels[at], counts, units)
+        The rows, and so many models and scores of each row, take little memory for a part. The
+        result is None if that for a part is.
+        """
+        (X, *_), ends = self.blocks, self.data.queries.offsets[self.bounds]
+        is_sparse, n_sets = scipy.sparse.issparse(X), len(self.n_targets)
+        d = X.shape[1] if self.data.feature_map is None else self.data.n_features
+        size = 8.0 * n_values * (ends + d * np.arange(n_sets + 1))
+        size += 8.0 * X.shape[1] * is_sparse * ends
+        first, found = 0, []
+        while first < n_sets:
+            most = size[first] + limits.now.dense_block_bytes
+            last = max(first + 1, int(np.searchsorted(size, most, side="right")) - 1)
+            whole = last - first == n_sets and not is_sparse
+            one = fit(self if whole else self._some(first, last))
+            if one is None:
+                return None
+            found.append(one)
+            first = last
+        return {name: one_array([one[name] for one in found]) for name in found[0]}
+
+    def _some(self, first: int, last: int) -> RowSets:
+        """Return some sets, of one target each, with dense rows."""
+        queries, bounds = self.data.queries, self.bounds[first : last + 1]
+        ends, blocks = queries.offsets[bounds], self.blocks
+        rows: Any = slice(ends[0], ends[-1])
+        if len(blocks) == 1 and queries.order is not None:
+            rows = queries.order[rows]
+        data = self.data.take(rows)
+        if len(blocks) == 1:
+            X = data.X.toarray() if scipy.sparse.issparse(data.X) else data.X
+            data, blocks = replace(data, X=X), [X]
+        else:
+            blocks = blocks[first:last]
+        bounds = np.searchsorted(data.queries.offsets, ends - ends[0])
+        return RowSets(data, bounds, blocks, self.labels[rows], self.n_targets[first:last])
 
 
 def one_array(parts: Sequence[Any]) -> Any:
-    """Return arrays or CSR matrices one after the other; a single one as it is."""
-    first, *others = parts
-    if not others:
-        return first
-    return (
-        scipy.sparse.vstack(parts, "csr") if scipy.sparse.issparse(first) else np.concatenate(parts)
-    )
-
-
-def ranges(ends: NDArray[Any], most: float) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sets, of which the ends ascend by at most so much, or single ones."""
-    first = 0
-    while first < len(ends) - 1:
-        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
-        last = max(first + 1, last)
-        yield first, last
-        first = last
+    """Return arrays one after the other; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Solved(NamedTuple):
@@ -242,34 +231,24 @@ def as_compiled(
     sets: RowSets, settings: Pairs
 ) -> tuple[_core.RankingProblem, Vector, list[NDArray[Any]], Any] | None:
     """Return the problem, targets, rows and map for compiled code; None if it takes no such."""
-    data, blocks = sets.data, sets.blocks
+    data, blocks, node_map = sets.data, [*sets.blocks], None
     first = blocks[0]  # of a kind with the others
     if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
         return None
-    node_map = None
     if data.feature_map is not None:
         node_map = node_map_of(data.feature_map, np.float64)
         if node_map is None:
             return None
-        nodes = linear_nodes(data.feature_map)
-        if settings.kind is not None and nodes is not None and nodes.before is None:
-            (X,) = blocks
-            blocks = [without_offsets(X.astype(np.float64, copy=False), data.queries)]
-    return data.problem(settings), _targets(sets, settings), list(blocks), node_map
+        blocks = [_mapped_rows(data, first, settings)]
+    return data.problem(settings), _targets(sets, settings), blocks, node_map
 
 
-def told_apart(sets: RowSets, states: Any) -> Any:
-    """Return the states, `UNSOLVED` where there are no pairs for labels that are not numbers."""
-    if not (states == NO_PAIRS).any():
-        return states
-    sizes = np.diff(sets.data.queries.offsets[sets.bounds]) * sets.n_targets
-    labels, queries = sets.labels, sets.data.queries
-    if len(labels) == queries.n_rows:
-        labels = queries.grouped(labels)
-    wrong = np.flatnonzero(~np.isfinite(labels))
-    wrong = np.searchsorted(np.cumsum(sizes), wrong, side="right")
-    states[wrong[states[wrong] == NO_PAIRS]] = UNSOLVED
-    return states
+def _mapped_rows(data: RankingData, X: NDArray[Any], settings: Pairs) -> NDArray[Any]:
+    """Return what a map takes: for pairs of linear nodes, rows less what their queries share."""
+    nodes = linear_nodes(data.feature_map)
+    if settings.kind is None or nodes is None or nodes.before is not None:
+        return X
+    return without_offsets(X.astype(np.float64, copy=False), data.queries)
 
 
 def _targets(sets: RowSets, settings: Pairs) -> Vector:
@@ -283,9 +262,3 @@ def _targets(sets: RowSets, settings: Pairs) -> Vector:
         return targets
     sizes = np.diff(data.queries.offsets[sets.bounds])
     return targets - np.repeat(data.offset, np.repeat(sets.n_targets, sizes))
-
-
-def in_one_block(sets: RowSets) -> RowSets:
-    """Return sets whose rows stand in one array, a copy if they do not yet."""
-    X = one_array(sets.blocks)
-    return sets._replace(data=replace(sets.data, X=X), blocks=[X])
