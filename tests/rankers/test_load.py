@@ -224,7 +224,7 @@ FORGED = [
     (statistics, instead("ids", lambda a: a.view(np.int64)), "ids must be of uint64, got int64"),
     (statistics, without("state"), "state is missing"),
     (statistics, in_state(n_rows=-1), "state.n_rows must be an integer >= 0"),
-    (statistics, at("ids", lambda a: a.fill(a[0])), "ids must differ"),
+    (statistics, at("ids", lambda a: a.fill(a[0])), "ids must ascend"),
     (statistics, in_state(ids=None), "ids must not be there if they are not checked"),
     (statistics, in_pairs(scope="global"), "mean must be there with scope 'global' alone"),
     (

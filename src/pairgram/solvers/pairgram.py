@@ -19,7 +19,7 @@ from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check, check_text
 from pairgram.data.dataset import RankingData, names_of, read_labelled
-from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
+from pairgram.data.hashed_ids import QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.data.streams import as_stream
@@ -163,7 +163,7 @@ class Pairgram:
         chain = copy.deepcopy(Chain.of(feature_map))  # its owner may fit it again
         refuse_kernel(chain.then, "Pairgram")
         self._total = PairSums(settings, _fixed_map(chain), fill=_fixed_fill(chain.fill))
-        self._ids = QueryIds(None if ids is None else IdSet())
+        self._ids = QueryIds.of(ids)
 
     @classmethod
     def _of(cls, total: PairSums, ids: QueryIds | None = None) -> Self:
@@ -320,7 +320,7 @@ class Pairgram:
         90
         """
         before = self._total
-        ids = QueryIds(None if self.ids is None else IdSet())
+        ids = QueryIds.of(self.ids)
         empty = PairSums(self.settings, before.feature_map, fill=before.fill)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         part = self._of(empty, ids)
@@ -472,9 +472,7 @@ class Pairgram:
             If `factor` is NaN, infinite or negative, or if sums overflow.
         """
         factor = _checked_factor(factor)
-        ids = self._ids
-        if factor == 0 and ids.hashes is not None:
-            ids = QueryIds(IdSet())
+        ids = self._ids if factor else QueryIds.of(self.ids)
         return self._of(factor * self._total, ids)
 
     __rmul__ = __mul__
@@ -489,8 +487,7 @@ class Pairgram:
             return NotImplemented
         mine, theirs = self._total, other._total
         mine.require_like(theirs, "merge" if sign > 0 else "subtract")
-        join = self._ids.union if sign > 0 else self._ids.without
-        ids = join(other._ids, self.n_queries, other.n_queries)
+        ids = self._ids.joined(other._ids, sign, self.n_queries, other.n_queries)
         total = mine + theirs if sign > 0 else mine - theirs
         return self._of(total, ids)
 
@@ -642,7 +639,7 @@ class Pairgram:
         if total.varying is not None:
             arrays["varying"] = total.varying
         if self._ids.hashes is not None and len(self._ids.hashes):
-            arrays["ids"] = self._ids.hashes.array()
+            arrays["ids"] = self._ids.hashes
         if total.mean is not None:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
         if total.fill is not None:
@@ -718,8 +715,7 @@ class Pairgram:
             before=arrays.get("before"),
             least_left=state["_least_left"],
         )
-        hashes = arrays.get("ids", np.empty(0, np.uint64))
-        ids = QueryIds(None if state["ids"] is None else IdSet.of(hashes))
+        ids = QueryIds(arrays["ids"]) if "ids" in arrays else QueryIds.of(state["ids"])
         self = cls._of(total, ids)
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):
