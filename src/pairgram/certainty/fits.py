@@ -29,7 +29,7 @@ from pairgram.rankers.preparation import GivenArrays
 from pairgram.rankers.rank_rls import RankRLS, RankRLSCV
 from pairgram.rankers.ridge import RidgeSpec
 from pairgram.rankers.scores import checked_rows
-from pairgram.solvers.dual_gram import DualGram, inverse_root
+from pairgram.solvers.dual_gram import DualGram
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import leave_query_out
 from pairgram.solvers.pair_sums import PairSums
@@ -200,7 +200,7 @@ def _of_rows(
     noise = max(float(rooted[0] @ rooted[1]) / max(rank, 1), 0.0)
     n_labels = 1 if given.preferences is None else 2  # a margin is the difference of two labels
     if isinstance(total, DualGram):
-        root = total.covariance_root(alpha)
+        root = _dual_root(total, alpha)
     elif is_dual:
         root = _explained_root(total.G, alpha)
     else:
@@ -280,7 +280,29 @@ def _root_of_inverse(total: PairSums, alpha: float, scale: bool) -> Vector:
     factor = total.scale_factors() if scale else np.ones(len(total.g))
     G = factor[:, None] * total.G * factor
     G[np.diag_indices_from(G)] += alpha
-    return np.ascontiguousarray(inverse_root(G)) * factor
+    return inverse_root(G) * factor
+
+
+def _dual_root(total: DualGram, alpha: float) -> Vector:
+    """Return A, (n_rows, n_rows of K), with ``alpha AᵀA = Rᵀ (R K Rᵀ + alpha I)⁻¹ R``.
+
+    The posterior covariance of scores of rows with the kernel values k is that of the prior,
+    ``K / alpha``, less ``(A k)ᵀ (A k)``.
+    """
+    matrix, _, _ = total.system()
+    matrix[np.diag_indices_from(matrix)] += alpha
+    return total.coefs(inverse_root(matrix) / alpha**0.5)
+
+
+def inverse_root(matrix: Vector) -> Vector:
+    """Return an upper triangular A with ``AᵀA = matrix⁻¹``, in 2/3 n³ flops."""
+    # The Cholesky factor of the reversed matrix makes it U Uᵀ with an upper triangular U. The
+    # transpose is the same matrix, in the memory order of LAPACK.
+    with single_threaded_blas:
+        lower = scipy.linalg.cholesky(matrix.T[::-1, ::-1], lower=True, check_finite=False)
+        (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
+        inverse, _ = invert(lower, lower=True, overwrite_c=True)
+    return np.ascontiguousarray(inverse[::-1, ::-1])
 
 
 def _explained_root(G: Vector, alpha: float) -> Vector:
