@@ -182,25 +182,19 @@ class DualGram:
         matrix, target, largest = self.system()
         if basis or not has_band(len(matrix)):
             return RidgePath(self._basis(matrix, target, largest), is_dual=self._rows is None)
-        trace = float(matrix.trace())
+        most = self._most_negative(float(matrix.trace())) / len(matrix)
         form = BandForm(matrix)
-
-        def eigen() -> EigenPath:
-            return self._basis(form.restored(), target, largest, lower=True)
-
-        band = None
         # The sum of negative eigenvalues that is refused is larger than this many of the smallest.
-        if form.is_definite(self._most_negative(trace) / len(matrix)):
-            least = smallest_eigenvalue(len(matrix), form.largest)
-            band = BandPath(form, target, self.coefs, least)
-        return RidgePath(eigen() if band is None else eigen, band, is_dual=self._rows is None)
+        if not form.is_definite(most):
+            del form, matrix
+            return RidgePath(self._basis(*self.system()), is_dual=self._rows is None)
+        band = BandPath(form, target, self.coefs, smallest_eigenvalue(len(target), form.largest))
+        return RidgePath(lambda: self._basis(*self.system()), band, is_dual=self._rows is None)
 
-    def _basis(
-        self, matrix: Vector, target: Vector, largest: float, *, lower: bool = False
-    ) -> EigenPath:
+    def _basis(self, matrix: Vector, target: Vector, largest: float) -> EigenPath:
         """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
         silent = target[matrix.diagonal() == 0]  # of rows that tell nothing
-        ridge = self._decomposed(matrix, target, largest, lower=lower)
+        ridge = self._decomposed(matrix, target, largest)
         most = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * (most or largest or 1.0))
         with single_threaded_blas:
@@ -210,15 +204,13 @@ class DualGram:
         basis /= np.sqrt(values)[:, None]
         return EigenPath(values, basis.T, projection, unseen=float(silent @ silent))
 
-    def _decomposed(
-        self, matrix: Vector, target: Vector, largest: float, *, lower: bool = False
-    ) -> EigenPath:
-        """Decompose R K Rᵀ, of which one triangle is read; it is overwritten.
+    def _decomposed(self, matrix: Vector, target: Vector, largest: float) -> EigenPath:
+        """Decompose R K Rᵀ, which is overwritten.
 
         `largest` is the size of the largest entry of K.
         """
         trace = float(matrix.trace())
-        ridge = EigenPath.of(matrix, target, lower=lower)
+        ridge = EigenPath.of(matrix, target)
         # Negative eigenvalues were set to 0. Their sum is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
         self._refuse_indefinite(positive, positive - trace, largest)

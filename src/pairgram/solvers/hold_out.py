@@ -1,7 +1,7 @@
 """Scores of held-out rows by models without their unit: a query, a fold, a row or an item.
 
 Every kind of unit is a function that lists what the system of all rows loses, in the basis of its
-eigenvectors. `EigenPath.hold_out` gives the scores. What identities do not hold for is refitted.
+eigenvectors. `hold_out` gives the scores. What identities do not hold for is refitted.
 """
 
 from __future__ import annotations
@@ -54,8 +54,14 @@ class Units(NamedTuple):
     ----------
     rows : ndarray of int64, or slice
         Where the scores belong, unit after unit.
-    offsets, lost, scored, scales
-        See `EigenPath.hold_out`.
+    offsets : ndarray of shape (n_units + 1,), int64
+        Where the rows of each unit begin and end.
+    lost : ndarray of shape (n_rows, rank + 1), float64
+        The rows B of all units, in the basis, unit after unit. The last column are the targets.
+        Without a unit, the system is ``c (ZᵀZ − BᵀB)``.
+    scored : ndarray of shape (n_rows, rank), float64
+    scales : ndarray of shape (n_units,), float64, or None
+        The factors c. If one is 0, the scores are 0. None stands for ones.
     levels : ndarray of shape (n_rows,), or number
         What is added to the scores.
     """
@@ -71,11 +77,19 @@ class Units(NamedTuple):
 def hold_out(
     eigen: EigenPath, alphas: Vector, units: Iterable[Units], n_rows: int
 ) -> tuple[Vector, Vector]:
-    """Return the scores, (n_alphas, n_rows), and what the unit of each row holds, (n_rows,)."""
+    """Return the scores, (n_alphas, n_rows), and what the unit of each row holds, (n_rows,).
+
+    A score is NaN if it would be rounding error. What a unit holds is the largest eigenvalue of a
+    direction of which it has all but 1e-4, or 0. The alphas descend, and are ≥ 0.
+    """
     scores, held = np.empty((len(alphas), n_rows)), np.empty(n_rows)
+    path = eigen.eigenvalues, eigen.projection, alphas
     for own in units:
         deadline().require()
-        found, of_units = eigen.hold_out(alphas, own.lost, own.scored, own.offsets, own.scales)
+        with single_threaded_blas:
+            found, of_units = _core.hold_out(
+                *path, own.lost, own.scored, own.offsets, own.scales, thread_count()
+            )
         scores[:, own.rows] = found + own.levels
         held[own.rows] = np.repeat(of_units, np.diff(own.offsets))
     return scores, held
