@@ -357,8 +357,8 @@ def test_many_rows_of_many_features_need_few_products():
     assert model.history_["objective"][-1] <= fine.history_["objective"][-1] * (1 + 1e-4)
 
 
-@given(problems(max_features=3), st.booleans())
-def test_scatter_diagonal(problem, sparse):
+@given(problems(max_features=3))
+def test_scatter_diagonal(problem):
     factor = np.random.default_rng(0).random(len(problem.offsets) - 1)
     v = np.ones(len(problem.y)) if problem.v is None else problem.v
     expected = np.zeros(problem.X.shape[1])
@@ -367,8 +367,7 @@ def test_scatter_diagonal(problem, sparse):
         if v[rows].sum() > 0:
             mean = np.average(problem.X[rows], axis=0, weights=v[rows])
             expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
-    X = sp.csr_array(problem.X) if sparse else problem.X
-    made = checked_data(X, problem.y, qid=problem.query, sample_weight=problem.v)
+    made = checked_data(problem.X, problem.y, qid=problem.query, sample_weight=problem.v)
     actual = svm_features.scatter_diagonal(made, factor[made.queries.ids])
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
 

@@ -170,7 +170,7 @@ def _of_rows(
         given = replace(given, feature_map=with_support_of(chain.then, given.X))
     if spec.rows.prior is not None:
         given = rows._started(given, spec.rows)
-    coordinates = spec._coordinates(given).keeping_statistics()
+    coordinates = spec._coordinates(given)
     if coordinates.iterate:
         raise ValueError(
             "a posterior needs a direct solution, but conjugate gradients solve these rows, "
@@ -244,10 +244,10 @@ def _of_statistics(
     left = max(float(statistics.yy - g @ start - (g - G @ start) @ coef), 0.0)
     total.warn_of_digits(left)
     root = _root_of_inverse(total, alpha, scale)
-    degrees, weight = total.noise_degrees, total.list_weight
+    n_lists, degrees, weight = _lists_of(total)
     noise = left / max(degrees, 1.0)
     # Pairs weigh as much as their rows times the weight of the list, and of n rows 1 is its own.
-    rows = (degrees + settings.joins_all_rows) * total.n_rows / max(total.n_rows - total.n_lists, 1)
+    rows = (degrees + settings.joins_all_rows) * total.n_rows / max(total.n_rows - n_lists, 1)
     mean_weight = weight or total.pair_weight / max(rows, 1.0) or 1.0
     return Posterior(
         model=model,
@@ -256,6 +256,24 @@ def _of_statistics(
         label_noise=noise / mean_weight / (2 if weight and total.n_queries == 0 else 1),
         kind="approximate" if weight is None else "exact",
     )
+
+
+def _lists_of(total: PairSums) -> tuple[int, float, float | None]:
+    """Return how many lists lost their constants, the degrees of freedom, and the weight of a list.
+
+    Degrees are how many rows count, less one for each list. The weight is that of all rows of a
+    list, if it is known that all lists have the same, or None.
+    """
+    settings = total.settings
+    n_lists = 0 if settings.kind is None or settings.joins_all_rows else total.n_queries
+    degrees = total.n_rows - n_lists if total.degrees is None else total.degrees
+    of_rows = settings.kind is None and settings.weighting == "pairs"
+    weight = None
+    if settings.weighting == "documents" or of_rows or total.n_queries == 0:
+        weight = total.query_weight  # comparisons are of no list
+    elif settings.joins_all_rows and total.mean is not None:
+        weight = total.factor
+    return n_lists, float(degrees - settings.joins_all_rows), weight
 
 
 def _without_own_list(
@@ -277,10 +295,11 @@ def _without_own_list(
 
 def _root_of_inverse(total: PairSums, alpha: float, scale: bool) -> Vector:
     """Return a triangular A with ``AᵀA = (G + alpha I)⁻¹``, where features may be scaled."""
-    factor = total.scale_factors() if scale else np.ones(len(total.g))
-    G = factor[:, None] * total.G * factor
+    G, factor = total.G, total.scale_factors(scale)
+    if factor is not None:
+        G = factor[:, None] * G * factor
     G[np.diag_indices_from(G)] += alpha
-    return inverse_root(G) * factor
+    return inverse_root(G) if factor is None else inverse_root(G) * factor
 
 
 def _dual_root(total: DualGram, alpha: float) -> Vector:

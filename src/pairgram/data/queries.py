@@ -308,6 +308,11 @@ class Queries:
         index[self.order] = grouped
         return index
 
+    def first_rows(self) -> Rows:
+        """Return, for every row, the number of the first row of its query."""
+        first = self.offsets[self.index()]
+        return first if self.order is None else self.order[first]
+
     def grouped(self, values: AnyArray) -> AnyArray:
         """Return values of rows (n_rows, …), reordered so that rows of a query stand together."""
         return values if self.order is None else values[self.order]

@@ -130,15 +130,6 @@ def most_products(
     return now.step_patience * max(seconds / step, float(fewest))
 
 
-def takes_steps(data: RankingData, work: Work) -> bool:
-    """Tell whether rows without a feature map are solved by conjugate gradients."""
-    if not scipy.sparse.issparse(data.X):
-        return False
-    if len(data.y) < data.n_features:
-        return most_products(data, work, "dual", dual_seconds(data, work)) > 0
-    return most_products(data, work, "primal", primal_seconds(data, work)) > 0
-
-
 def have_sums(data: RankingData, settings: Pairs) -> bool:
     """Tell whether statistics of groups add up, and fit in memory for all groups."""
     n_bytes = 8.0 * (data.n_features + 1) ** 2 * data.held_together.n_filled

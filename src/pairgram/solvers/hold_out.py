@@ -33,7 +33,7 @@ from pairgram.model_selection.splits import GroupSplits, Splits, fold_of_rows
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.formulation import Statistics
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band
+from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band, solve_ridge
 
 # Units that hold nearly all of a direction are held out by refits if the geometric mean of its
 # eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
@@ -96,29 +96,23 @@ def hold_out(
 
 
 def units_of_lists(
-    data: RankingData,
     labelled: RankingData,
     settings: Pairs,
     folds: Queries,
-    rank: int,
-    rows_in_basis: Callable[[Rows | slice, RankingData, Vector, Vector], None],
+    rows_in_basis: Callable[[Rows | slice, RankingData], tuple[Vector, Vector]],
 ) -> Iterator[Units]:
     """List folds of whole lists: without one, its block of the half-Laplacian is lost.
 
-    `rows_in_basis` writes the rows in the basis, (n_rows, rank), to two arrays; in the first, they
-    may miss what is the same for all rows of a list.
+    `rows_in_basis` returns two arrays of some rows in the basis, (n_rows, rank). The rows of the
+    first may miss what is the same for all rows of a list, and those of the second are scored.
     """
-    order = np.arange(len(data.y)) if folds.order is None else folds.order
-    parts = list(blocks_of_parts(folds.offsets, limits.now.held_rows))
-    most = max(folds.offsets[last] - folds.offsets[first] for first, last in parts)
-    room = np.empty((most, rank + 1)), np.empty((most, rank))  # new memory takes as long as a copy
-    for first, last in parts:
+    order = np.arange(folds.n_rows) if folds.order is None else folds.order
+    for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
         offsets = folds.offsets[first : last + 1]
         rows = as_slice(order[offsets[0] : offsets[-1]])
-        lost, scored = (one[: offsets[-1] - offsets[0]] for one in room)
         block = labelled.take(rows)
-        rows_in_basis(rows, block, lost[:, :-1], scored)
-        lost[:, -1] = block.target(settings)
+        differing, scored = rows_in_basis(rows, block)
+        lost = np.column_stack([differing, block.target(settings)])
         apply_half_laplacian(block.problem(settings), lost)
         yield Units(rows, offsets - offsets[0], lost, scored)
 
@@ -286,7 +280,7 @@ def lists_out(
         if found is not None:
             return found, np.zeros(n_rows)
 
-    def rows_in_basis(part: Rows | slice, block: RankingData, lost: Vector, scored: Vector) -> None:
+    def rows_in_basis(part: Rows | slice, block: RankingData) -> tuple[Vector, Vector]:
         # z = K basis follows from L z = basis Λ. K is needed only for one row of each query, and
         # for rows with little or no weight or pairs.
         rows, problem = np.arange(n_rows)[part], block.problem(settings)
@@ -297,10 +291,9 @@ def lists_out(
             known[:] = data.features(pivots) @ ridge.eigen.basis
         z = ridge.rows_of_laplacian(rows)
         _core.solve_laplacian(problem, z, known, largest=largest, n_threads=thread_count())
-        lost[:] = scored[:] = z
+        return z, z
 
-    rank = len(ridge.eigen.eigenvalues)
-    units = units_of_lists(data, labelled, settings, folds, rank, rows_in_basis)
+    units = units_of_lists(labelled, settings, folds, rows_in_basis)
     return hold_out(ridge.eigen, alphas, units, n_rows)
 
 
@@ -321,28 +314,16 @@ def _queries_out(
         elif factors is not None:
             made, basis = replace(data, feature_map=None), factors[:, None] * basis
 
-    def rows_in_basis(_: Rows | slice, block: RankingData, lost: Vector, scored: Vector) -> None:
-        X = dense(block.features()).astype(np.float64, copy=False)
-        place = block.queries.index()
-        first = np.empty(block.queries.n_queries, dtype=np.int64)
-        first[place] = first_rows(block.queries)
+    def rows_in_basis(_: Rows | slice, block: RankingData) -> tuple[Vector, Vector]:
+        X, queries = dense(block.features()).astype(np.float64, copy=False), block.queries.index()
+        _, first, place = np.unique(queries, return_index=True, return_inverse=True)
         pivots = X[first] if settings.kind is not None else np.zeros((len(first), X.shape[1]))
-        differences = pivots.take(place, axis=0)
-        np.subtract(X, differences, out=differences)
         with single_threaded_blas:
-            np.matmul(differences, basis, out=lost)
-            (pivots @ basis).take(place, axis=0, out=scored, mode="clip")
-        scored += lost
+            differing = (X - pivots[place]) @ basis
+            return differing, differing + (pivots @ basis)[place]
 
-    rank = basis.shape[1]
-    units = units_of_lists(made, made, settings, folds, rank, rows_in_basis)
+    units = units_of_lists(made, settings, folds, rows_in_basis)
     return hold_out(eigen, alphas, units, len(data.y))
-
-
-def first_rows(queries: Queries) -> Rows:
-    """Return, for every row, the number of the first row of its query."""
-    first = queries.offsets[queries.index()]
-    return first if queries.order is None else queries.order[first]
 
 
 def _by_band(
@@ -506,8 +487,8 @@ def refit(
         if len(more):
             sums = rest.with_rows(data.take(more), may_vanish=True)
         lost = alphas * LARGEST_HELD < held[at[0]]
-        coefs = np.array([sums.solve_at(alpha, factor) for alpha in alphas[lost].tolist()])
-        scores[np.ix_(lost, at)] = data.scores(rows, coefs)
+        coefs = [solve_ridge(sums.G, sums.g, alpha, factor) for alpha in alphas[lost].tolist()]
+        scores[np.ix_(lost, at)] = data.scores(rows, np.array(coefs))
 
 
 def _by_sums(
@@ -558,7 +539,7 @@ def is_from_decomposition(
     if fold is None:
         return False
     by_rows = settings.kind is None and settings.weighting != "queries"
-    whole = fold == fold[first_rows(data.as_scope(settings).queries)]
+    whole = fold == fold[data.as_scope(settings).queries.first_rows()]
     return by_rows or is_one_regression(data, settings) or bool(whole.all())
 
 

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from pairgram._support.types import RowsLike, Transformer
 
 
+# What a file holds of the sums, as JSON and as arrays, beside them and their mean.
+STATE = ("n_rows", "n_queries", "sums_weight", "degrees", "query_weight", "least_left", "names")
+ARRAYS = ("varying", "fill", "before")
+
+
 class Pairgram:
     """The statistics ``G = Xᵀ L X``, ``g = Xᵀ L y`` and ``yᵀ L y``, which add up over queries.
 
@@ -534,7 +539,7 @@ class Pairgram:
             own = constraint.of_columns(n, n, self.feature_names_in_)
             return self._total.constrained_path(own, one, scale=scale)[1][0]
         G, g, origin = self._from(prior)
-        factor = self._total.scale_factors() if scale else None
+        factor = self._total.scale_factors(scale)
         return origin + solve_ridge(G, g, float(alpha), factor)
 
     def _from(self, prior: ArrayLike | None) -> tuple[Vector, Vector, Vector | float]:
@@ -578,7 +583,7 @@ class Pairgram:
         if alphas is not None:
             check_alphas(alphas)
         G, g, origin = self._from(prior)
-        factor = self._total.scale_factors() if scale else None
+        factor = self._total.scale_factors(scale)
         ridge = RidgePath.of(G, g, factor)
         reaches = alphas is not None and ridge.band is None and ridge.eigen.narrowest > 0
         if not reaches:
@@ -636,25 +641,15 @@ class Pairgram:
             )
         map_arrays, map_settings = describe_map(total.feature_map)
         arrays |= map_arrays
-        if total.varying is not None:
-            arrays["varying"] = total.varying
+        for name in ARRAYS:
+            if (values := getattr(total, name)) is not None:
+                arrays[name] = values
         if self._ids.hashes is not None and len(self._ids.hashes):
             arrays["ids"] = self._ids.hashes
         if total.mean is not None:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
-        if total.fill is not None:
-            arrays["fill_values"] = total.fill
-        if (total.largest > np.diag(total.required())).any():
-            arrays["before"] = total.largest
-        state = {
-            "n_rows": total.n_rows,
-            "n_queries": total.n_queries,
-            "_pair_weight": total.sums_weight,
-            "_weight": 0.0 if total.mean is None else total.mean.weight,
-            "_degrees": total.degrees,
-            "_query_weight": total.query_weight,
-            "_least_left": total.least_left,
-            "feature_names_in_": total.names,
+        state = {name: getattr(total, name) for name in STATE} | {
+            "weight": 0.0 if total.mean is None else total.mean.weight,
             "ids": self.ids,
         }
         settings = {"pairs": total.settings.in_file(), "feature_map": map_settings, "state": state}
@@ -694,27 +689,14 @@ class Pairgram:
         cls, kind: str, arrays: dict[str, AnyArray], settings: dict[str, Any], name: str
     ) -> Self:
         """Make the statistics that a file holds, whose contents have been checked."""
-        state = settings.pop("state")
-        feature_map = restore_map(arrays, settings.pop("feature_map"))
+        state = settings["state"]
+        feature_map = restore_map(arrays, settings["feature_map"])
         mean = None
         if "mean" in arrays:
-            mean = Mean(state["_weight"], arrays["origin"], arrays["mean"])
-        total = PairSums(
-            Pairs(**settings["pairs"]),
-            feature_map,
-            state["feature_names_in_"],
-            state["n_rows"],
-            state["n_queries"],
-            arrays["sums"],
-            state["_pair_weight"],
-            mean,
-            arrays.get("varying"),
-            degrees=state["_degrees"],
-            query_weight=state["_query_weight"],
-            fill=arrays.get("fill_values"),
-            before=arrays.get("before"),
-            least_left=state["_least_left"],
-        )
+            mean = Mean(state["weight"], arrays["origin"], arrays["mean"])
+        told = {name: state[name] for name in STATE} | {name: arrays.get(name) for name in ARRAYS}
+        pairs = Pairs(**settings["pairs"])
+        total = PairSums(pairs, feature_map, sums=arrays["sums"], mean=mean, **told)
         ids = QueryIds(arrays["ids"]) if "ids" in arrays else QueryIds.of(state["ids"])
         self = cls._of(total, ids)
         with np.errstate(over="ignore"):

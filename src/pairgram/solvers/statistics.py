@@ -363,18 +363,14 @@ def _apply(nodes: LinearNodes, sums: Vector, offsets: bool) -> Vector:
 
 def _leaves_float32(data: RankingData, diagonal: Vector) -> bool:
     """Tell whether squares overflowed in float32, or vanished in a tiny column that is not 0."""
-    X = data.X
-    if data.feature_map is not None:
+    if data.feature_map is not None or not np.isfinite(diagonal).all():
         return not np.isfinite(diagonal).all()
-    odd = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
-    if not len(odd):
+    still = np.flatnonzero(diagonal == 0)
+    if not len(still):
         return False
-    largest = abs(X[:, odd]).max(axis=0)
-    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
-    if not np.isfinite(largest).all():
-        return False  # NaN or infinity is an error in float64 too
-    vanished = (diagonal[odd] == 0) & (largest > 0) & (largest < 1e-15)
-    return bool((vanished | ~np.isfinite(diagonal[odd])).any())
+    largest = abs(data.X[:, still]).max(axis=0)
+    largest = largest.toarray() if scipy.sparse.issparse(largest) else largest
+    return bool(((largest > 0) & (largest < 1e-15)).any())
 
 
 def clear_noise(sums: Vector, size: Vector, share: float = NOISE) -> None:
