@@ -1,6 +1,5 @@
 """RankSVM against L-BFGS on explicit pairs, its ways of reading features, and RankSVMCV."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -333,19 +332,6 @@ def test_kernel_values_in_single_precision(sampled, set_limits):
     assert (coarse.coef_ != fine.coef_).any()
     scores = fine.predict(X)
     np.testing.assert_allclose(coarse.predict(X), scores, atol=1e-4 * np.abs(scores).max())
-
-
-def test_features_in_single_precision_are_shifted_by_one_vector(free_memory):
-    X, y, qid = make_ranking(40, 12, 6, random_state=0)
-    nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
-    data = replace(checked_data(X, y, qid=qid), feature_map=nystroem)
-    found = svm_features.in_single(data)
-    assert found.X.dtype == np.float32
-    difference = nystroem.transform(X) - found.X
-    assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
-    free_memory(1)
-    unstored = svm_features.in_single(data)
-    assert unstored.feature_map is nystroem
 
 
 def test_many_rows_of_many_features_need_few_products():

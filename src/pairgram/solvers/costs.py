@@ -60,11 +60,6 @@ def step_seconds(data: RankingData) -> float:
     return seconds_of(work | {"step": 1.0})
 
 
-def steps_of(work: Work) -> int:
-    """Return a low estimate of the products that all systems take by conjugate gradients."""
-    return work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
-
-
 def primal_seconds(data: RankingData, work: Work) -> float:
     """Return the time that direct solutions take in the primal form."""
     n_rows, d = len(data.y), float(data.n_features)
@@ -124,7 +119,8 @@ def most_products(
     if not memory.fits(bytes_):
         return inf
     now, step = limits.now, step_seconds(data)
-    fewest, share = steps_of(work), now.exact_patience if work.exact else 1.0
+    fewest = work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
+    share = now.exact_patience if work.exact else 1.0
     if seconds <= now.direct_seconds or seconds * now.step_patience <= share * fewest * step:
         return 0.0
     return now.step_patience * max(seconds / step, float(fewest))

@@ -34,6 +34,7 @@ from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.formulation import Statistics
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band, solve_ridge
+from pairgram.solvers.statistics import mean_of
 
 # Units that hold nearly all of a direction are held out by refits if the geometric mean of its
 # eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
@@ -175,11 +176,10 @@ class RowRegression:
 
     @cached_property
     def _mean_x(self) -> Vector:
-        data, mean = self.data, np.zeros(self.data.n_features)
-        if self.settings.kind is not None and data.v.any():
-            for rows in blocks(len(data.y), limits.now.held_rows):
-                mean += data.v[rows] / data.v.sum() @ data.features(rows)
-        return mean
+        if self.settings.kind is None:
+            return np.zeros(self.data.n_features)
+        _, origin, offset = mean_of(self.data, self.settings)
+        return (origin + offset)[:-1]
 
     def _products(self, rows: Rows) -> Vector:
         X = dense(self.data.features(rows))

@@ -196,8 +196,7 @@ class Pairgram:
         The parameters are those of the class and of `update`.
         """
         self = cls(pairs=pairs, feature_map=feature_map, ids=ids)
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return self.update(X, y, qid=qid, **weights)
+        return self.update(X, y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
 
     def update(
         self,
@@ -247,9 +246,8 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 10,000,000.
         """
-        before = self._total
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        stream, judgements = as_stream(X, y=y, qid=qid, **weights), as_judgements(y)
+        before, judgements = self._total, as_judgements(y)
+        stream = as_stream(X, y=y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
         if stream is not None:
             added = stream.statistics(self)
             warn_of_end(added._ids, self._ids)
@@ -327,9 +325,8 @@ class Pairgram:
         before = self._total
         ids = QueryIds.of(self.ids)
         empty = PairSums(self.settings, before.feature_map, fill=before.fill)
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         part = self._of(empty, ids)
-        part.update(X, y, qid=qid, **weights)
+        part.update(X, y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
         left = self - factor * part
         return self._take(before, left._total, left._ids)
 

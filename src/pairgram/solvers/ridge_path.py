@@ -356,10 +356,10 @@ class RidgePath:
             return found if factor is None else replace(found, basis=factor[:, None] * found.basis)
 
         varying = np.flatnonzero(G.diagonal() > 0)
-        if basis or not has_band(len(varying)) or loses_narrow(G.diagonal()):
-            return cls(eigen(), factor=factor)
-        form = BandForm(G[np.ix_(varying, varying)])
-        if not form.is_definite(-smallest_eigenvalue(len(varying), form.largest)):
+        form = None
+        if has_band(len(varying)) and not (basis or loses_narrow(G.diagonal())):
+            form = BandForm(G[np.ix_(varying, varying)])
+        if form is None or not form.is_definite(-smallest_eigenvalue(len(varying), form.largest)):
             return cls(eigen(), factor=factor)
 
         def expand(solved: Vector) -> Vector:
@@ -372,9 +372,7 @@ class RidgePath:
     @cached_property
     def eigen(self) -> EigenPath:
         """The decomposition into eigenvectors, which takes the place of the band form."""
-        if self.band is not None:
-            require_time_for_eigenvectors(len(self.band.target))
-            self.band = None  # which keeps a matrix, as what makes eigenvectors does
+        self.band = None  # which keeps a matrix, as what makes eigenvectors does
         made = self._make()
         del self._make
         return made

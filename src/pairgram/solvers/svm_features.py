@@ -13,10 +13,8 @@ import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
-from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.features.base import unwhitened
-from pairgram.features.formulas import native_nodes
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
@@ -87,24 +85,6 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     if n_landmarks > MOST_LANDMARKS * n_features:
         return data, None
     return replace(data, feature_map=values), whitening
-
-
-def in_single(data: RankingData) -> RankingData:
-    """Return `data` with stored float32 features, if they fit, for a Gram matrix of low precision.
-
-    Nyström features are made of centred kernel values by a product in float32, which shifts all of
-    them by the same vector. This takes half of the time of a product in float64.
-    """
-    values, whitening = without_whitening(data)
-    stored = with_stored_features(values, np.float32)
-    if whitening is None:
-        return stored
-    if stored.feature_map is not None:
-        return data
-    n_features = whitening.shape[1]
-    linear = [(0, n_features, "linear")]
-    nodes = native_nodes(np.float32, whitening, np.zeros(n_features), None, linear)
-    return replace(stored, X=nodes.map(stored.X, thread_count()))
 
 
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:

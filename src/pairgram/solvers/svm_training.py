@@ -28,7 +28,6 @@ from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
 from pairgram.solvers.statistics import SMALLEST_SQUARES, SparseGram
 from pairgram.solvers.svm_features import (
-    in_single,
     make_rows,
     scatter_diagonal,
     with_stored_features,
@@ -142,15 +141,15 @@ class Training:
     settings : SolverSettings
     constant : ndarray of int64
         The features that are known to be the same in both rows of every pair.
-    pair_weight : float or None
-        If the curvature is the Gram matrix of the columns of X.
+    sums : PairSums or None
+        The sums of the columns of X, if the curvature is their Gram matrix.
     """
 
     features: Dataset[Features]
     curvature: Vector
     settings: SolverSettings
     constant: Rows
-    pair_weight: float | None = None
+    sums: PairSums | None = None
 
     def squares(self) -> Vector:
         """Return the sums of squares of the differences of features, 0 where they are constant."""
@@ -160,10 +159,7 @@ class Training:
 
     def column_sums(self, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X vary over the pairs, if this is known."""
-        if self.pair_weight is None:
-            return None
-        G = self.curvature
-        return ColumnSums(G.diagonal().copy(), G @ coef, self.pair_weight, coef.copy())
+        return None if self.sums is None else self.sums.column_sums(coef)
 
     @classmethod
     def make(
@@ -201,7 +197,7 @@ class Training:
                 return training
         dtype = np.float32 if single or pattern.X.dtype == np.float32 else np.float64
         features = data.through(partial(_stored, settings, dtype))
-        pair_weight = None
+        own = None
         if has_gram:
             try:
                 total = features.reduce(Task(partial(_gram, settings), operator.add))
@@ -209,7 +205,7 @@ class Training:
                 given.reduce(_REQUIRE_FINITE)  # its error says whether X or the map is at fault
                 raise
             curvature = total.G
-            pair_weight = total.pair_weight if parts_of(pattern.feature_map)[1] is None else None
+            own = total if parts_of(pattern.feature_map)[1] is None else None
         else:
             with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):
                 curvature, sums = features.reduce(Task(partial(_diagonal, settings), operator.add))
@@ -226,7 +222,7 @@ class Training:
         varying = counts.varying
         if not len(varying):
             varying = curvature if curvature.ndim == 1 else curvature.diagonal()
-        return cls(features, curvature, settings, np.flatnonzero(varying == 0), pair_weight)
+        return cls(features, curvature, settings, np.flatnonzero(varying == 0), own)
 
     @classmethod
     def _from_sample(
@@ -242,10 +238,9 @@ class Training:
         sample = sample_queries(data, weights, n_rows)
         if sample is None:
             return None
-        stored = in_single(sample)
-        empty = PairSums(settings.pairs)
-        curvature = empty.with_rows(replace(stored, offset=None)).G
-        del stored
+        sample = with_stored_features(replace(sample, offset=None), np.float32)
+        curvature = PairSums.of(sample, settings.pairs).G
+        del sample
         constant = np.empty(0, np.int64)
         if data.feature_map is None:
             constant = _constant_columns(data, weights > 0)
