@@ -159,8 +159,7 @@ void check_inputs(const node_map<T>& map, const array<T>& rows) {
 }
 
 template <class T>
-array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_threads) {
-    const auto& map = bound.map;
+array<T> map_all(const node_map<T>& map, const array<T>& rows, int n_threads) {
     check_inputs(map, rows);
     const T* in = pointer(rows);
     array<T> out({rows.shape(0), map.n_outputs});
@@ -173,36 +172,9 @@ array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_t
     return out;
 }
 
-// Writes the outputs into `out`, (n, n_outputs), in blocks that stay in cache until they are
-// rounded to its type. `shift`, (n_outputs,), is taken from every row of outputs before.
-template <class T, class Out>
-void store_rows(const node_map<T>& map, const array<T>& rows, array<Out>& out,
-                const optional_array<T>& shift, int n_threads) {
-    check_inputs(map, rows);
-    const auto width = map.n_outputs;
-    check(has_shape(out, {rows.shape(0), width}), "out must be (n, n_outputs)");
-    check_one_per("shift must be (n_outputs,)", shift, width);
-    const T *const in = pointer(rows), *const taken = pointer(shift);
-    Out* const data = writable(out);
-    const without_gil release;
-    by_blocks(map, rows.shape(0), n_threads, [&](std::ptrdiff_t first, std::ptrdiff_t n) {
-        constexpr std::ptrdiff_t most_rows = 64;
-        buffer<T> made(std::min(n, most_rows) * width);
-        for (std::ptrdiff_t i = first; i < first + n; i += most_rows) {
-            const auto size = std::min(most_rows, first + n - i);
-            map_rows(map, size, in + i * map.n_inputs, map.n_inputs, made.data(), width);
-            for (std::ptrdiff_t r = 0; r < size; ++r)
-                for (std::ptrdiff_t j = 0; j < width; ++j)
-                    data[(i + r) * width + j] =
-                        static_cast<Out>(made[r * width + j] - (taken ? taken[j] : T{0}));
-        }
-    });
-}
-
-template <class T, class Out>
-void store_array(const bound_node_map<T>& bound, const array<T>& rows, array<Out> out,
-                 const optional_array<T>& shift, int n_threads) {
-    store_rows(bound.map, rows, out, shift, n_threads);
+template <class T>
+array<T> map_array(const bound_node_map<T>& bound, const array<T>& rows, int n_threads) {
+    return map_all(bound.map, rows, n_threads);
 }
 
 // The models of coefs (n_features,) or (n_models, n_features).
@@ -251,9 +223,7 @@ array<double> right_side(const bound_node_map<T>& bound, const array<T>& rows, i
     check_inputs(bound.map, rows);
     check(cross_of(bound.map) != nullptr, "the map must be a cross");
     const part_of_cross<T> part(bound.map, cross_part::right);
-    array<double> out({rows.shape(0), part.map().n_outputs});
-    store_rows<T, double>(part.map(), rows, out, std::nullopt, n_threads);
-    return out;
+    return array<double>(map_all(part.map(), rows, n_threads));
 }
 
 // The weights of [kept, v] that a model of the products has for the left sides of rows, (n, n_kept
@@ -315,8 +285,6 @@ py::class_<bound_node_map<T>> bind_node_map(py::module_& m, const char* name) {
         .def_property_readonly("n_outputs",
                                [](const bound_node_map<T>& bound) { return bound.map.n_outputs; })
         .def("map", &map_array<T>, "rows"_a, "n_threads"_a)
-        .def("store", &store_array<T, double>, "rows"_a, "out"_a, "shift"_a, "n_threads"_a)
-        .def("store", &store_array<T, float>, "rows"_a, "out"_a, "shift"_a, "n_threads"_a)
         .def("right_side", &right_side<T>, "rows"_a, "n_threads"_a)
         .def("left_weights", &left_weights<T>, "rows"_a, "coef"_a, "n_threads"_a)
         .def("score", &score_mapped_array<T>, "rows"_a, "coefs"_a, "n_threads"_a);

@@ -64,13 +64,6 @@ class _NodeMap(Generic[_T]):
     @staticmethod
     def after_columns(columns: InputColumns, then: _NodeMap[_T] | None = None) -> _NodeMap[_T]: ...
     def map(self, rows: NDArray[_T], n_threads: int) -> NDArray[_T]: ...
-    def store(
-        self,
-        rows: NDArray[_T],
-        out: NDArray[np.float64] | NDArray[np.float32],
-        shift: NDArray[_T] | None,  # taken from every row of outputs
-        n_threads: int,
-    ) -> None: ...
     def score(
         self,
         rows: NDArray[_T],

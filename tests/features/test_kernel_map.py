@@ -447,20 +447,6 @@ def test_features_in_single_precision_lose_little_by_whitening(kernel):
     assert (np.sqrt(((found - exact) ** 2).mean(axis=0)) < rounding).all()
 
 
-@every(n_rows=[0, 1, 63, 300, 1000], dtype=[np.float64, np.float32])
-def test_stored_outputs_are_those_of_the_map(n_rows, dtype):
-    rng = np.random.default_rng(n_rows)
-    X, W = rng.normal(size=(n_rows, 3)), rng.normal(size=(3, 70))
-    nodes = _core.NodeMap64(W, rng.random(70), None, [(0, 70, "tanh")], tail=np.tri(70))
-    shift = rng.normal(size=70)
-    expected = nodes.map(X, 1)
-    for taken in (None, shift):
-        found = np.full((n_rows, 70), np.nan, dtype)
-        nodes.store(X, found, taken, 2)
-        rounded = (expected - (0 if taken is None else taken)).astype(dtype)
-        np.testing.assert_array_equal(found, rounded)
-
-
 @pytest.mark.parametrize("n_models", [1, 2, 5, 9])
 def test_no_model_hides_a_row_that_is_not_finite(n_models):
     rng = np.random.default_rng(0)

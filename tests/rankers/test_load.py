@@ -224,7 +224,7 @@ FORGED = [
     (statistics, instead("ids", lambda a: a.view(np.int64)), "ids must be of uint64, got int64"),
     (statistics, without("state"), "state is missing"),
     (statistics, in_state(n_rows=-1), "state.n_rows must be an integer >= 0"),
-    (statistics, at("ids", lambda a: a.fill(a[0])), "ids must differ"),
+    (statistics, at("ids", lambda a: a.fill(a[0])), "ids must ascend"),
     (statistics, in_state(ids=None), "ids must not be there if they are not checked"),
     (statistics, in_pairs(scope="global"), "mean must be there with scope 'global' alone"),
     (
@@ -234,8 +234,8 @@ FORGED = [
     ),
     (
         lambda: statistics(pairs=Pairs(scope="global")),
-        in_state(_weight=-1.0),
-        "_weight must be a finite number",
+        in_state(weight=-1.0),
+        "state.weight must be a finite number",
     ),
     (
         lambda: statistics(feature_map=pairgram.RandomNodes(3, random_state=0)),
@@ -278,7 +278,7 @@ def test_statistics_that_overflow_are_refused(tmp_path):
     path = tmp_path / "file"
     statistics(pairs=Pairs(scope="global")).save(path)
     contents = parse(path.read_bytes())
-    contents.settings["state"]["_weight"] = 1e308
+    contents.settings["state"]["weight"] = 1e308
     path.write_bytes(pack(contents))
     with pytest.raises(ValueError, match=r"file: .*overflow"):
         Pairgram.load(path)

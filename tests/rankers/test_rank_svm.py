@@ -1,6 +1,5 @@
 """RankSVM against L-BFGS on explicit pairs, its ways of reading features, and RankSVMCV."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -336,19 +335,6 @@ def test_kernel_values_in_single_precision(sampled, set_limits):
     np.testing.assert_allclose(coarse.predict(X), scores, atol=1e-4 * np.abs(scores).max())
 
 
-def test_features_in_single_precision_are_shifted_by_one_vector(free_memory):
-    X, y, qid = make_ranking(40, 12, 6, random_state=0)
-    nystroem = Nystroem(gamma=0.1, n_components=60, random_state=0).fit(X)
-    data = replace(checked_data(X, y, qid=qid), feature_map=nystroem)
-    found = svm_features.in_single(data)
-    assert found.X.dtype == np.float32
-    difference = nystroem.transform(X) - found.X
-    assert np.ptp(difference, axis=0).max() < 1e-4 < np.abs(difference).max()
-    free_memory(1)
-    unstored = svm_features.in_single(data)
-    assert unstored.feature_map is nystroem
-
-
 def test_many_rows_of_many_features_need_few_products():
     X, y, qid = make_ranking(1000, (10, 20), 6, random_state=0)
     nystroem = Nystroem(gamma=0.3, n_components=300, random_state=0)
@@ -358,8 +344,8 @@ def test_many_rows_of_many_features_need_few_products():
     assert model.history_["objective"][-1] <= fine.history_["objective"][-1] * (1 + 1e-4)
 
 
-@given(problems(max_features=3), st.booleans())
-def test_scatter_diagonal(problem, sparse):
+@given(problems(max_features=3))
+def test_scatter_diagonal(problem):
     factor = np.random.default_rng(0).random(len(problem.offsets) - 1)
     v = np.ones(len(problem.y)) if problem.v is None else problem.v
     expected = np.zeros(problem.X.shape[1])
@@ -368,8 +354,7 @@ def test_scatter_diagonal(problem, sparse):
         if v[rows].sum() > 0:
             mean = np.average(problem.X[rows], axis=0, weights=v[rows])
             expected += factor[query] * v[rows] @ (problem.X[rows] - mean) ** 2
-    X = sp.csr_array(problem.X) if sparse else problem.X
-    made = checked_data(X, problem.y, qid=problem.query, sample_weight=problem.v)
+    made = checked_data(problem.X, problem.y, qid=problem.query, sample_weight=problem.v)
     actual = svm_features.scatter_diagonal(made, factor[made.queries.ids])
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9)
 

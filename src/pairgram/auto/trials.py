@@ -19,7 +19,12 @@ from pairgram.features.kernel_map import Kernel
 from pairgram.features.nystroem import Nystroem
 from pairgram.features.random_fourier import RandomFourier
 from pairgram.model_selection.splits import default_cv
-from pairgram.solvers.costs import Work as Solved, takes_steps
+from pairgram.solvers.costs import (
+    Work as Solved,
+    dual_seconds,
+    most_products,
+    primal_seconds,
+)
 from pairgram.solvers.ridge_path import DEFAULT_POWERS
 
 if TYPE_CHECKING:
@@ -109,7 +114,7 @@ class Task:
             n_entries=X.nnz if sparse else X.size,
             choices=tuple(choices),
             sparse=sparse,
-            iterates=takes_steps(data, work),
+            iterates=sparse and _takes_steps(data, work),
             n_refits=n_refits,
             largest_query=int(data.queries.sizes.max(initial=1)),
         )
@@ -320,3 +325,10 @@ def choices_of(data: RankingData) -> tuple[PairsLike, ...]:
         return "with_ties", "without_ties"
     pairs = [Pairs("with_ties"), Pairs("without_ties"), Pairs("gain_difference")]
     return *(one.short for one in pairs), *(replace(one, target="gain") for one in pairs)
+
+
+def _takes_steps(data: RankingData, work: Solved) -> bool:
+    """Tell whether sparse rows without a feature map are solved by conjugate gradients."""
+    if len(data.y) < data.n_features:
+        return most_products(data, work, "dual", dual_seconds(data, work)) > 0
+    return most_products(data, work, "primal", primal_seconds(data, work)) > 0

@@ -47,11 +47,11 @@ def log_evidence(
         raise ArgumentError(
             "scoring", f"must not be {evidence.name!r} for labels that differ in no list"
         )
-    terms, least = path.terms(alphas), 0.0
+    (shrinking, explained), least = _terms(path, alphas), 0.0
     if path.is_dual:  # where nothing is subtracted
-        left = alphas * terms.explained
+        left = alphas * explained
     else:
-        left, least = squares - terms.explained, LEAST_LEFT * rounding * squares
+        left, least = squares - explained, LEAST_LEFT * rounding * squares
     known = left > least
     if not known.any():
         raise ArgumentError(
@@ -60,7 +60,25 @@ def log_evidence(
             "labels is rounding error",
         )
     of_noise = degrees * (np.log(2 * np.pi / degrees * np.where(known, left, 1.0)) + 1)
-    return np.where(known, -0.5 * (of_noise + terms.shrinking), np.nan)
+    return np.where(known, -0.5 * (of_noise + shrinking), np.nan)
+
+
+def _terms(path: RidgePath, alphas: Vector) -> tuple[Vector, Vector]:
+    """Return ``log det(I + G / alpha)`` and ``gᵀ (G + alpha I)⁻¹ g``, (n_alphas,) each.
+
+    In the dual form G stands for ``R K Rᵀ``, and g for ``R y``. A band form needs no eigenvectors.
+    """
+    if path.band is not None and path.band.serves(alphas):
+        scale = path.band.form.scale
+        solved, rotated, logs = path.band.form.solved(alphas, path.band.target)
+        if not np.isnan(logs).any():
+            return logs - len(rotated) * np.log(alphas / scale), scale * (solved @ rotated)
+    eigen = path.eigen
+    values, squares = eigen.eigenvalues, np.square(eigen.projection)
+    if path.is_dual:  # whose basis holds the roots of the eigenvalues
+        squares = squares / values
+    explained = (squares / (values + alphas[:, None])).sum(axis=1) + eigen.unseen / alphas
+    return np.log1p(values / alphas[:, None]).sum(axis=1), explained
 
 
 def degrees_of_labels(data: RankingData, settings: Pairs) -> tuple[int, float | None, float]:

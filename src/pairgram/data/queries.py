@@ -308,6 +308,11 @@ class Queries:
         index[self.order] = grouped
         return index
 
+    def first_rows(self) -> Rows:
+        """Return, for every row, the number of the first row of its query."""
+        first = self.offsets[self.index()]
+        return first if self.order is None else self.order[first]
+
     def grouped(self, values: AnyArray) -> AnyArray:
         """Return values of rows (n_rows, …), reordered so that rows of a query stand together."""
         return values if self.order is None else values[self.order]
@@ -366,7 +371,7 @@ class Queries:
 
     def name(self, query: int) -> str:
         """Return the name of a query for error messages: its id, or its number from 0."""
-        return f"#{query}" if self.ids is None else repr(_plain(self.ids[query]))
+        return f"#{query}" if self.ids is None else repr(plain(self.ids[query]))
 
 
 def check_weights(values: ArrayLike, n_rows: int, name: str) -> Vector:
@@ -394,7 +399,8 @@ def check_weights(values: ArrayLike, n_rows: int, name: str) -> Vector:
     return np.where(tiny, 0.0, weights) if tiny.any() else weights
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
+    """Return a number or text of NumPy as Python's; its times stay as they are."""
     is_time = isinstance(value, (np.datetime64, np.timedelta64))
     return value.item() if isinstance(value, np.generic) and not is_time else value
 
@@ -422,7 +428,7 @@ def _without_missing(ids: AnyArray, n_rows: int, name: str) -> AnyArray:
         row = int(np.argmax(missing))
         raise ArgumentError(
             name,
-            f"must not be missing, got {verbatim(repr(_plain(ids[row])))} in {{place}}",
+            f"must not be missing, got {verbatim(repr(plain(ids[row])))} in {{place}}",
             row=row,
         )
     return ids
@@ -475,7 +481,7 @@ def _python_objects(column: Any) -> NDArray[np.object_]:
 
 def plain_ids(ids: AnyArray) -> list[Any]:
     """Return ids as Python objects. Times stay NumPy's, else they would become integers."""
-    return list(ids) if ids.dtype.kind in "mM" else [_plain(one) for one in ids.tolist()]
+    return list(ids) if ids.dtype.kind in "mM" else [plain(one) for one in ids.tolist()]
 
 
 def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:

@@ -6,7 +6,7 @@ from pairgram._rooms import words_of
 
 # By module: what fitted rankers, feature maps and statistics are made of; rooms name their own.
 TYPES = {
-    "data.hashed_ids": ("IdSet", "QueryIds"),
+    "data.hashed_ids": ("QueryIds",),
     "data.pairs": ("Pairs",),
     "features.inputs": ("QuantileInputs", "ScaledInputs"),
     "features.kernel_map": ("Kernel",),

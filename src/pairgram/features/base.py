@@ -192,12 +192,7 @@ class Unmade(Protocol):
 
 
 class ValueMap(ABC):
-    """A fitted map of rows to values, from which `shift` is taken if it is not None.
-
-    Compiled code computes the values in float64, from rows of float64.
-    """
-
-    shift: Vector | None
+    """A fitted map of rows to values in float64."""
 
     @abstractmethod
     def checked(self, X: RowsLike) -> Any:
@@ -206,10 +201,6 @@ class ValueMap(ABC):
     @abstractmethod
     def values(self, X: Matrix) -> AnyArray:
         """Return the values of dense or CSR rows that have been checked, (n_rows, n_values)."""
-
-    @abstractmethod
-    def node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map to values without the shift, or None if there is none."""
 
     def transform(self, X: RowsLike) -> AnyArray:
         """Return the values of dense or CSR rows, (n_rows, n_values)."""

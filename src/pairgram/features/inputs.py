@@ -602,19 +602,9 @@ class _ValuesOfInputs(ValueMap):
     feature_map: InputMap
     after: ValueMap
 
-    @property
-    def shift(self) -> Vector | None:  # type: ignore[override]
-        """What is taken from the values."""
-        return self.after.shift
-
     def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them."""
         return checked(self.feature_map, X)
-
-    def node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map to values without the shift, or None if there is none."""
-        nodes = self.after.node_map(dtype)
-        return None if nodes is None else self.feature_map.inputs.node_map(dtype, nodes)
 
     def values(self, X: Matrix) -> AnyArray:
         """Return the values of rows that have been checked."""

@@ -441,10 +441,6 @@ class _KernelValues(ValueMap):
         """Check the rows and return them."""
         return self.feature_map._checked(X)
 
-    def node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map to kernel values, or None for a callable kernel."""
-        return kernel_nodes(self.feature_map._kernel, self.feature_map.components_, dtype)
-
     def values(self, X: Matrix) -> Vector:
         """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
         fitted = self.feature_map

@@ -185,18 +185,17 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(outputs >= 1, "sums must have two rows and columns, or more")
     found = sizes.setdefault("outputs", outputs)
     require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
-    names, features = state["feature_names_in_"], sizes.setdefault("features", outputs)
+    names, features = state["names"], sizes.setdefault("features", outputs)
     require(names is None or len(names) == features, f"want {features} names of features")
     filled = sizes.get("filled", sizes["features"])
-    require(filled == sizes["features"], f"want {sizes['features']} fill_values, got {filled}")
+    require(filled == sizes["features"], f"want {sizes['features']} values of fill, got {filled}")
     scatter = settings["pairs"]["scope"] == "global" and settings["pairs"]["kind"] == "with_ties"
     require(
         "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
     )
     if "ids" in arrays:
         require(state["ids"] is not None, "ids must not be there if they are not checked")
-        ordered = np.sort(arrays["ids"])  # np.unique takes 20 times as long
-        require((ordered[1:] != ordered[:-1]).all(), "ids must differ")
+        require((arrays["ids"][1:] > arrays["ids"][:-1]).all(), "ids must ascend")
     for name in ("mean", "origin"):
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 
@@ -208,20 +207,20 @@ STATISTICS: Mapping[str, Kind] = {
             "state": {
                 "n_rows": integer(0),
                 "n_queries": integer(0),
-                "_pair_weight": number(),
-                "_weight": AT_LEAST_0,
-                "_degrees": optional(AT_LEAST_0),
-                "_query_weight": optional(AT_LEAST_0),
-                "_least_left": AT_LEAST_0,
+                "sums_weight": number(),
+                "weight": AT_LEAST_0,
+                "degrees": optional(AT_LEAST_0),
+                "query_weight": optional(AT_LEAST_0),
+                "least_left": AT_LEAST_0,
                 "ids": optional(choice("check")),
-                "feature_names_in_": optional(NAMES),
+                "names": optional(NAMES),
             },
         },
         {
             "sums": Array(FLOAT64, ("columns", "columns")),
             "mean?": Array(FLOAT64, ("columns",)),
             "origin?": Array(FLOAT64, ("columns",)),
-            "fill_values?": Array(FLOAT64, ("filled",)),
+            "fill?": Array(FLOAT64, ("filled",)),
             "before?": Array(FLOAT64, ("columns",)),
             "varying?": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),

@@ -391,7 +391,6 @@ class RidgeSpec(LeastSquares):
             elif is_kernel(own.feature_map):  # what is wrong is told before the kernel is made
                 judge = self._judge(own, len(own.y), "dual", held)
             coordinates = self._coordinates(own, validates=held is not None, iterate=iterate)
-            coordinates = coordinates.keeping_statistics()
             if judge is None:
                 iterate = coordinates.iterate  # of all candidates, which are judged alike
                 width, form = coordinates.data.n_features, coordinates.name
@@ -403,7 +402,7 @@ class RidgeSpec(LeastSquares):
                 found = self._along(own, coordinates, settings, scale, here)
                 if found is None:  # steps take longer here than direct solutions, and so they may
                     assert coordinates.instead is not None  # with the other settings
-                    coordinates = coordinates.instead().keeping_statistics()
+                    coordinates = coordinates.instead()
                     here = judge.within(coordinates.data)
                     iterate = False
                     found = self._along(own, coordinates, settings, scale, here)

@@ -60,11 +60,6 @@ def step_seconds(data: RankingData) -> float:
     return seconds_of(work | {"step": 1.0})
 
 
-def steps_of(work: Work) -> int:
-    """Return a low estimate of the products that all systems take by conjugate gradients."""
-    return work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
-
-
 def primal_seconds(data: RankingData, work: Work) -> float:
     """Return the time that direct solutions take in the primal form."""
     n_rows, d = len(data.y), float(data.n_features)
@@ -124,19 +119,11 @@ def most_products(
     if not memory.fits(bytes_):
         return inf
     now, step = limits.now, step_seconds(data)
-    fewest, share = steps_of(work), now.exact_patience if work.exact else 1.0
+    fewest = work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
+    share = now.exact_patience if work.exact else 1.0
     if seconds <= now.direct_seconds or seconds * now.step_patience <= share * fewest * step:
         return 0.0
     return now.step_patience * max(seconds / step, float(fewest))
-
-
-def takes_steps(data: RankingData, work: Work) -> bool:
-    """Tell whether rows without a feature map are solved by conjugate gradients."""
-    if not scipy.sparse.issparse(data.X):
-        return False
-    if len(data.y) < data.n_features:
-        return most_products(data, work, "dual", dual_seconds(data, work)) > 0
-    return most_products(data, work, "primal", primal_seconds(data, work)) > 0
 
 
 def have_sums(data: RankingData, settings: Pairs) -> bool:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 
 from pairgram._support import machine as memory
 from pairgram._support.checks import Rows, Vector, require_finite
-from pairgram._support.machine import single_threaded_blas
+from pairgram._support.machine import cached_property, single_threaded_blas
 from pairgram._support.parameters import check
 from pairgram.data.dataset import (
     RankingData,
     apply_half_laplacian,
-    as_slice,
     without_features,
 )
 from pairgram.data.pairs import Pairs
@@ -104,32 +102,30 @@ class DualGram:
         self.settings = settings
         self._data = data
         self._rows = rows
-        self._labelled = without_features(data)
+        self._n_coefs = len(data.y)
 
-    def of(self, rows: Rows) -> DualGram:
-        """Return the system of some rows of K, as if the others had never been seen.
+    def without(self, data: RankingData, train: Rows, test: Rows) -> DualGram:
+        """Return the system of the training rows, as if the others had never been seen.
 
         There is still one coefficient for every row of K; it is 0 for rows that are left out.
         """
-        return DualGram(self._data, self.settings, rows)
-
-    def without(self, data: RankingData, train: Rows, test: Rows) -> DualGram:
-        """Return the system of the training rows."""
-        return self.of(train)
+        return DualGram(self._data, self.settings, train)
 
     def path_at(self, factor: Vector | None) -> RidgePath:
         """Return the path of the system. The dual form has no scaling of features."""
         return self.decompose()
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the system, including rows of weight 0."""
-        return len(self._labelled.y if self._rows is None else self._rows)
+    @cached_property
+    def labelled(self) -> RankingData:
+        """The labels, weights and queries of the rows of the system."""
+        labelled = without_features(self._data)
+        part = labelled if self._rows is None else labelled.take(self._rows)
+        return part.as_scope(self.settings)
 
     @property
     def pair_weight(self) -> float:
         """The sum of all pair weights."""
-        return self._labels().pair_weight(self.settings)
+        return self.labelled.pair_weight(self.settings)
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the dual coefficients for one ridge, shape (n_rows of K,).
@@ -155,33 +151,17 @@ class DualGram:
             If there is less free memory than the notes of the class say.
         """
         check("alpha", alpha)
-        _refuse_scale(scale)
-        self._require_memory(path=False)
-        labelled = self._labels()
-        matrix, target, largest = self._system(labelled)
+        self._require(scale, path=False)
+        matrix, target, largest = self.system()
         diagonal = matrix.diagonal().copy()
         matrix[np.diag_indices_from(matrix)] += alpha
         # One triangle is factorised in place; the other is kept for an eigendecomposition.
         solution = solve_definite(matrix, target)
         if solution is None:
             matrix[np.diag_indices_from(matrix)] = diagonal
-            eigen = self._decomposed(labelled, matrix, target, largest)
+            eigen = self._decomposed(matrix, target, largest)
             solution = eigen.coef([alpha], 0.0)[0]
-        return self._embedded(self._root(labelled, solution, adjoint=True)[:, None])[:, 0]
-
-    def covariance_root(self, alpha: float) -> Vector:
-        """Return A, (n_dimensions, n_rows of K), with ``alpha AᵀA = Rᵀ (R K Rᵀ + alpha I)⁻¹ R``.
-
-        The posterior covariance of scores of rows with the kernel values k is that of the prior,
-        ``K / alpha``, less ``(A k)ᵀ (A k)``. Any R of ``L = RᵀR`` will do: that of
-        `TrapezoidalRoot` makes A upper trapezoidal too. It takes ``2 n³ / 3`` flops.
-        """
-        root = TrapezoidalRoot(self._labels(), self.settings)
-        matrix = root.applied(root.applied(self._matrix()).T)
-        matrix[np.diag_indices_from(matrix)] += alpha
-        inverse = inverse_root(matrix)
-        inverse /= alpha**0.5
-        return self._embedded(root.adjoined(inverse).T).T
+        return self.coefs(solution[None])[0]
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the decomposition that gives the solutions for every alpha.
@@ -198,90 +178,56 @@ class DualGram:
         relative to alpha. Held-out scores take the eigen-features Z from ``L Z = basis S``, which
         loses no digits.
         """
-        _refuse_scale(scale)
-        self._require_memory(path=True, basis=basis)
-        labelled = self._labels()
-        matrix, target, largest = self._system(labelled)
-        is_dual = self._rows is None
-
+        self._require(scale, path=True, basis=basis)
+        matrix, target, largest = self.system()
         if basis or not has_band(len(matrix)):
-            eigen = self._embedded_basis(labelled, matrix, target, largest)
-            return RidgePath(eigen, is_dual=is_dual)
-        trace = float(matrix.trace())
+            return RidgePath(self._basis(matrix, target, largest), is_dual=self._rows is None)
+        most = self._most_negative(float(matrix.trace())) / len(matrix)
         form = BandForm(matrix)
-
-        def eigen_of_form() -> EigenPath:
-            return self._embedded_basis(labelled, form.restored(), target, largest, lower=True)
-
         # The sum of negative eigenvalues that is refused is larger than this many of the smallest.
-        if not form.is_definite(self._most_negative(trace) / len(matrix)):
-            return RidgePath(eigen_of_form(), is_dual=is_dual)
+        if not form.is_definite(most):
+            del form, matrix
+            return RidgePath(self._basis(*self.system()), is_dual=self._rows is None)
+        band = BandPath(form, target, self.coefs, smallest_eigenvalue(len(target), form.largest))
+        return RidgePath(lambda: self._basis(*self.system()), band, is_dual=self._rows is None)
 
-        def expand(solved: Vector) -> Vector:
-            self._root(labelled, solved, axis=1, adjoint=True)
-            return self._embedded(solved.T).T
-
-        least = smallest_eigenvalue(len(matrix), form.largest)
-        band = BandPath(form, target, expand, least)
-        return RidgePath(eigen_of_form, band, is_dual=is_dual)
-
-    def _embedded_basis(
-        self,
-        labelled: RankingData,
-        matrix: Vector,
-        target: Vector,
-        largest: float,
-        *,
-        lower: bool = False,
-    ) -> EigenPath:
+    def _basis(self, matrix: Vector, target: Vector, largest: float) -> EigenPath:
         """Return the eigenpath of `decompose`; the arguments are those of `_decomposed`."""
         silent = target[matrix.diagonal() == 0]  # of rows that tell nothing
-        ridge = self._decomposed(labelled, matrix, target, largest, lower=lower)
+        ridge = self._decomposed(matrix, target, largest)
         most = ridge.eigenvalues.max(initial=0.0)
         values = np.maximum(ridge.eigenvalues, FLOOR * (most or largest or 1.0))
         with single_threaded_blas:
             projection = np.sqrt(values) * (ridge.basis.T @ target)
-        vectors = ridge.basis.T  # eigenvectors in rows, which are turned into the basis in place
-        self._root(labelled, vectors, axis=1, adjoint=True)
-        vectors /= np.sqrt(values)[:, None]
-        unseen = float(silent @ silent)
-        return EigenPath(values, self._embedded(vectors.T), projection, unseen=unseen)
+        # The eigenvectors, in rows, are turned into the basis in place.
+        basis = self.coefs(ridge.basis.T)
+        basis /= np.sqrt(values)[:, None]
+        return EigenPath(values, basis.T, projection, unseen=float(silent @ silent))
 
-    def _decomposed(
-        self,
-        labelled: RankingData,
-        matrix: Vector,
-        target: Vector,
-        largest: float,
-        *,
-        lower: bool = False,
-    ) -> EigenPath:
-        """Decompose R K Rᵀ, of which one triangle is read; it is overwritten.
+    def _decomposed(self, matrix: Vector, target: Vector, largest: float) -> EigenPath:
+        """Decompose R K Rᵀ, which is overwritten.
 
         `largest` is the size of the largest entry of K.
         """
         trace = float(matrix.trace())
-        ridge = EigenPath.of(matrix, target, lower=lower)
+        ridge = EigenPath.of(matrix, target)
         # Negative eigenvalues were set to 0. Their sum is what the trace lacks.
         positive = float(ridge.eigenvalues.sum())
-        self._refuse_indefinite(labelled, positive, positive - trace, largest)
+        self._refuse_indefinite(positive, positive - trace, largest)
         return ridge
 
     def _most_negative(self, positive: float) -> float:
         """Return how large the sum of negative eigenvalues may be, given that of the others."""
         return float(np.sqrt(np.finfo(self._data.dtype).eps)) * positive
 
-    def _refuse_indefinite(
-        self, labelled: RankingData, positive: float, negative: float, largest: float
-    ) -> None:
+    def _refuse_indefinite(self, positive: float, negative: float, largest: float) -> None:
         """Raise a ValueError if the negative eigenvalues of R K Rᵀ are more than rounding."""
         eps = float(np.finfo(self._data.dtype).eps)
         if not negative > self._most_negative(max(positive, negative)):
             return
-        pair_weight = labelled.pair_weight(self.settings)
         # If all differences are 0, both sums are rounding error. Their size is bounded by the pair
         # weight, which is at least the trace of L.
-        if negative > 16 * len(labelled.y) * eps * largest * pair_weight:
+        if negative > 16 * len(self.labelled.y) * eps * largest * self.pair_weight:
             raise ValueError(
                 "the kernel matrix must be positive semidefinite, but for these pairs its positive "
                 f"eigenvalues add up to {positive:.3g} and its negative ones to {-negative:.3g}, "
@@ -289,13 +235,9 @@ class DualGram:
                 "the size of the smallest to its diagonal"
             )
 
-    def _labels(self) -> RankingData:
-        """Return the labels, weights and queries of the rows of the system."""
-        part = self._labelled if self._rows is None else self._labelled.take(self._rows)
-        return part.as_scope(self.settings)
-
-    def _system(self, labelled: RankingData) -> tuple[Vector, Vector, float]:
+    def system(self) -> tuple[Vector, Vector, float]:
         """Return ``R K Rᵀ``, ``R y`` and the largest |K_ij|, in the order of the rows."""
+        labelled = self.labelled
         matrix = self._matrix()
         require_finite(matrix, "X")
         largest = float(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))
@@ -305,13 +247,13 @@ class DualGram:
                 f"{SMALLEST_KERNEL:g} or more: multiply it, or X"
             )
         if labelled.may_vanish or self.settings.compiled == "omega":
-            pair_weight = labelled.pair_weight(self.settings)
-            labelled.require_pair_weight(self.settings, pair_weight)
-            if pair_weight == 0:  # R K Rᵀ and R y are 0, but for rounding
+            labelled.require_pair_weight(self.settings, self.pair_weight)
+            if self.pair_weight == 0:  # R K Rᵀ and R y are 0, but for rounding
                 return np.zeros_like(matrix), np.zeros(len(matrix)), largest
-        self._root(labelled, matrix)
-        self._root(labelled, matrix, axis=1)
-        target = self._root(labelled, labelled.target(self.settings).copy())
+        problem = labelled.problem(self.settings)
+        apply_half_laplacian(problem, matrix)
+        apply_half_laplacian(problem, matrix, axis=1)
+        target = apply_half_laplacian(problem, labelled.target(self.settings).copy())
         with np.errstate(over="ignore", invalid="ignore"):
             trace, norm = float(matrix.trace()), float(target @ target)
         for what, size in (("the kernel matrix", trace), (labelled.target_name, norm)):
@@ -322,7 +264,7 @@ class DualGram:
                     "differences overflows"
                 )
         if trace < 0:
-            self._refuse_indefinite(labelled, 0.0, -trace, largest)
+            self._refuse_indefinite(0.0, -trace, largest)
         return matrix, target, largest
 
     def _matrix(self) -> Vector:
@@ -335,104 +277,24 @@ class DualGram:
         K = kernel_between(self._data.feature_map, X if rows is None else X[rows])
         return np.ascontiguousarray(K, np.float64)
 
-    def _require_memory(self, *, path: bool, basis: bool = False) -> None:
-        feature_map, dtype = self._data.feature_map, self._data.X.dtype
-        require_memory(self.n_rows, path, feature_map, dtype, basis=basis)
+    def coefs(self, solutions: Vector) -> Vector:
+        """Return ``s R`` for solutions s in rows, which are overwritten: (n, n_rows of K).
 
-    def _root(
-        self, labelled: RankingData, vectors: Vector, *, axis: int = 0, adjoint: bool = False
-    ) -> Vector:
-        """Apply R or Rᵀ in place to a vector, or to the columns (axis 0) or rows of a matrix."""
-        problem = labelled.problem(self.settings)
-        return apply_half_laplacian(problem, vectors, axis=axis, adjoint=adjoint)
-
-    def _embedded(self, columns: Vector) -> Vector:
-        """Return columns with an entry for every row of K; rows that do not count get 0."""
+        Rows that do not count get 0.
+        """
+        problem = self.labelled.problem(self.settings)
+        apply_half_laplacian(problem, solutions, axis=1, adjoint=True)
         if self._rows is None:
-            return columns
-        out = np.zeros((len(self._labelled.y), columns.shape[1]))
-        out[self._rows] = columns
+            return solutions
+        out = np.zeros((len(solutions), self._n_coefs))
+        out[:, self._rows] = solutions
         return out
 
-
-class TrapezoidalRoot:
-    """R, (n_dimensions, n_rows), with ``RᵀR = L`` for pairs with ties or single rows.
-
-    The scatter of a list of weights w is the sum of ``w_k S_{k+1} / S_k`` times the square of the
-    difference of row k from the mean of the rows that follow, with ``S_k = Σ_{j ≥ k} w_j``. So R is
-    upper trapezoidal where the rows of a list stand together, and has no row for the last of each.
-    """
-
-    def __init__(self, data: RankingData, settings: Pairs) -> None:
-        """Find the weights of rows, and the lists of those that count."""
-        index, n_queries = data.queries.index(), data.queries.n_queries
-        total = np.bincount(index, data.v, minlength=n_queries).astype(np.float64)
-        factor = settings.scatter_factor(total)[index] * data.query_weight_of_rows
-        self._weight, self._n_rows = data.v * factor, len(index)
-        self._of_rows = settings.kind is None
-        order = data.queries.grouped(np.arange(len(index)))
-        counted = np.bincount(index, self._weight > 0, minlength=n_queries).astype(np.int64)
-        lists = np.split(order[self._weight[order] > 0], np.cumsum(counted)[:-1])
-        self._lists = [rows for rows in lists if len(rows) > (not self._of_rows)]
-        self.n_dimensions = sum(len(rows) - (not self._of_rows) for rows in self._lists)
-
-    def applied(self, matrix: Vector) -> Vector:
-        """Return ``R matrix``."""
-        found, begin = np.empty((self.n_dimensions, matrix.shape[1])), 0
-        for rows in self._lists:
-            own, weight = matrix[as_slice(rows)], self._weight[rows]
-            if self._of_rows:
-                np.multiply(own, weight[:, None] ** 0.5, out=found[begin : begin + len(rows)])
-                begin += len(rows)
-                continue
-            behind, factor = self._behind(weight)
-            part = found[begin : begin + len(behind)]
-            np.multiply(own[1:], weight[1:, None], out=part)
-            np.cumsum(part[::-1], axis=0, out=part[::-1])
-            part /= -behind[:, None]
-            part += own[:-1]
-            part *= factor[:, None]
-            begin += len(behind)
-        return found
-
-    def adjoined(self, matrix: Vector) -> Vector:
-        """Return ``matrix R``, in the memory order of LAPACK, as the matrix should be."""
-        found, begin = np.zeros((len(matrix), self._n_rows), order="F"), 0
-        for rows in self._lists:
-            weight = self._weight[rows]
-            if self._of_rows:
-                found[:, as_slice(rows)] = matrix[:, begin : begin + len(rows)] * weight**0.5
-                begin += len(rows)
-                continue
-            behind, factor = self._behind(weight)
-            part = matrix[:, begin : begin + len(behind)] * factor
-            found[:, as_slice(rows[:-1])] = part
-            part /= -behind
-            np.cumsum(part, axis=1, out=part)
-            part *= weight[1:]
-            found[:, as_slice(rows[1:])] += part
-            begin += len(behind)
-        return found
-
-    @staticmethod
-    def _behind(weight: Vector) -> tuple[Vector, Vector]:
-        """Return ``S_{k+1}`` and the root of ``w_k S_{k+1} / S_k`` for all rows but the last."""
-        sums = np.cumsum(weight[::-1])[::-1]
-        return sums[1:], np.sqrt(weight[:-1] * sums[1:] / sums[:-1])
-
-
-def inverse_root(matrix: Vector) -> Vector:
-    """Return an upper triangular A with ``AᵀA = matrix⁻¹``, in 2/3 n³ flops.
-
-    Its memory order is that of LAPACK, backwards.
-    """
-    # The Cholesky factor of the reversed matrix makes it U Uᵀ with an upper triangular U. The
-    # transpose is the same matrix, in the memory order of LAPACK.
-    with single_threaded_blas:
-        lower = scipy.linalg.cholesky(matrix.T[::-1, ::-1], lower=True, check_finite=False)
-        (invert,) = scipy.linalg.get_lapack_funcs(("trtri",), (lower,))
-        inverse, _ = invert(lower, lower=True, overwrite_c=True)
-    return inverse[::-1, ::-1]
+    def _require(self, scale: bool, *, path: bool, basis: bool = False) -> None:
+        if scale:
+            raise ValueError("scale must be False for a kernel: its features cannot be scaled")
+        data, n_rows = self._data, len(self.labelled.y)
+        require_memory(n_rows, path, data.feature_map, data.X.dtype, basis=basis)
 
 
 def require_memory(
@@ -474,8 +336,3 @@ def require_memory(
         float(per_square) * n_rows**2 + feature_bytes,
         alternatives(getattr(feature_map, "kernel", "precomputed")),
     )
-
-
-def _refuse_scale(scale: bool) -> None:
-    if scale:
-        raise ValueError("scale must be False for a kernel: its features cannot be scaled")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
@@ -60,10 +60,6 @@ MOST_NARROW = 2000
 FEWEST_ENTRIES = 10
 
 
-def _same(solved: Vector) -> Vector:
-    return solved
-
-
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     """The coordinates in which a problem is solved: the same scores with the fewest unknowns.
@@ -96,7 +92,7 @@ class Coordinates:
 
     data: RankingData
     form: str = "primal"
-    coefs: Callable[[Vector], Vector] = _same
+    coefs: Callable[[Vector], Vector] = np.asarray
     most_products: float = 0.0
     instead: Callable[[], Coordinates] | None = None
     scale: bool = False
@@ -104,7 +100,7 @@ class Coordinates:
     work: Work = ONE_RIDGE
     told: str | None = None
     compares: bool = False
-    _known: dict[Pairs, Statistics] | None = None  # statistics that are kept
+    known: dict[Pairs, Statistics] = field(default_factory=dict, init=False)  # once made
 
     @classmethod
     def choose(
@@ -140,7 +136,6 @@ class Coordinates:
                 "scale=True scales the features of the primal form, not with kernel="
                 f"{data.feature_map.kernel!r}: scale X before, as by MinMaxScaler in a Pipeline"
             )
-        direct: Callable[[], Coordinates]
         if data.preferences is not None:
             return data.preferences.coordinates(data, kernel, form, scale, work, iterate)
         if kernel:
@@ -151,9 +146,7 @@ class Coordinates:
         primal = replace(primal, work=work)
         is_dual = not scale and (form if form != "auto" else primal.smaller_form()) == "dual"
         exact = form == "auto" and not work.path
-        direct = primal._same
-        if is_dual:
-            direct = partial(primal._dual, settings, exact)
+        direct = partial(primal._dual, settings, exact) if is_dual else partial(replace, primal)
         if form == "dual" or iterate is False or not can_iterate(data):
             return direct()
         primal = primal.seen()
@@ -197,12 +190,9 @@ class Coordinates:
             return self
         seen = np.zeros(n_features, dtype=bool)
         seen[X.indices] = True
-        n_seen = int(np.count_nonzero(seen))
-        if 2 * n_seen >= n_features:
+        if 2 * np.count_nonzero(seen) >= n_features:
             return self
-        places = np.cumsum(seen, dtype=X.indices.dtype) - 1
-        parts = X.data, places[X.indices], X.indptr
-        data = self.data.with_stored(scipy.sparse.csr_array(parts, shape=(X.shape[0], n_seen)))
+        data = self.data.with_stored(X[:, np.flatnonzero(seen)])
 
         def coefs(solved: Vector) -> Vector:
             found = np.zeros((len(solved), n_features))
@@ -210,9 +200,6 @@ class Coordinates:
             return self.coefs(found)
 
         return replace(self, data=data, coefs=coefs)
-
-    def _same(self) -> Coordinates:
-        return self
 
     def _dual(self, settings: Sequence[Pairs], exact: bool) -> Coordinates:
         """Return the dual form of features H: K = H Hᵀ, and the coefficients Hᵀ a.
@@ -301,14 +288,10 @@ class Coordinates:
         known = parts_of(self.data.feature_map)[1] is None and total.settings.kind is not None
         return total.column_sums(coef) if known and isinstance(total, PairSums) else None
 
-    def keeping_statistics(self) -> Coordinates:
-        """Return the same coordinates, which keep the statistics of every setting once made."""
-        return replace(self, _known={})
-
     def statistics(self, settings: Pairs) -> Statistics:
         """Return the statistics of all rows. It is a ValueError if no pair counts."""
-        if self._known is not None and settings in self._known:
-            return self._known[settings]
+        if settings in self.known:
+            return self.known[settings]
         self.data.require_pairs(settings)
         made: Statistics
         if self.form == "dual":
@@ -317,13 +300,12 @@ class Coordinates:
             by_sums = is_held_out_by_sums(self.data, settings, self.work.n_alphas)
             of = PairSums.of_groups if by_sums else PairSums.of
             made = of(self.data, settings, counts=self.scale)
-        if self._known is not None:
-            self._known[settings] = made
+        self.known[settings] = made
         return made
 
     def known_sums(self, settings: Pairs, coef: Vector) -> ColumnSums | None:
-        """Return `column_sums` if the statistics of all rows were made and kept, else None."""
-        total = None if self._known is None else self._known.get(settings)
+        """Return `column_sums` if the statistics of all rows were made, else None."""
+        total = self.known.get(settings)
         return None if total is None else self.column_sums(total, coef)
 
 
@@ -334,9 +316,8 @@ def without_offsets(X: Vector, queries: Queries) -> Vector:
     difference within a pair and adds the same to all scores of the query. Mapping it would cost
     digits.
     """
-    first = queries.offsets[queries.index()]
     with np.errstate(over="ignore", invalid="ignore"):  # compiled code finds infinities
-        return np.asarray(X - X[first if queries.order is None else queries.order[first]])
+        return np.asarray(X - X[queries.first_rows()])
 
 
 def column_squares(data: RankingData, settings: Pairs) -> Vector:

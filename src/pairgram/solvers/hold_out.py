@@ -1,7 +1,7 @@
 """Scores of held-out rows by models without their unit: a query, a fold, a row or an item.
 
 Every kind of unit is a function that lists what the system of all rows loses, in the basis of its
-eigenvectors. `EigenPath.hold_out` gives the scores. What identities do not hold for is refitted.
+eigenvectors. `hold_out` gives the scores. What identities do not hold for is refitted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from pairgram.model_selection.splits import GroupSplits, Splits, fold_of_rows
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.formulation import Statistics
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band
+from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band, solve_ridge
+from pairgram.solvers.statistics import mean_of
 
 # Units that hold nearly all of a direction are held out by refits if the geometric mean of its
 # eigenvalue and the largest is more than this many ridges. The identities would lose more digits.
@@ -54,8 +55,14 @@ class Units(NamedTuple):
     ----------
     rows : ndarray of int64, or slice
         Where the scores belong, unit after unit.
-    offsets, lost, scored, scales
-        See `EigenPath.hold_out`.
+    offsets : ndarray of shape (n_units + 1,), int64
+        Where the rows of each unit begin and end.
+    lost : ndarray of shape (n_rows, rank + 1), float64
+        The rows B of all units, in the basis, unit after unit. The last column are the targets.
+        Without a unit, the system is ``c (ZᵀZ − BᵀB)``.
+    scored : ndarray of shape (n_rows, rank), float64
+    scales : ndarray of shape (n_units,), float64, or None
+        The factors c. If one is 0, the scores are 0. None stands for ones.
     levels : ndarray of shape (n_rows,), or number
         What is added to the scores.
     """
@@ -71,40 +78,42 @@ class Units(NamedTuple):
 def hold_out(
     eigen: EigenPath, alphas: Vector, units: Iterable[Units], n_rows: int
 ) -> tuple[Vector, Vector]:
-    """Return the scores, (n_alphas, n_rows), and what the unit of each row holds, (n_rows,)."""
+    """Return the scores, (n_alphas, n_rows), and what the unit of each row holds, (n_rows,).
+
+    A score is NaN if it would be rounding error. What a unit holds is the largest eigenvalue of a
+    direction of which it has all but 1e-4, or 0. The alphas descend, and are ≥ 0.
+    """
     scores, held = np.empty((len(alphas), n_rows)), np.empty(n_rows)
+    path = eigen.eigenvalues, eigen.projection, alphas
     for own in units:
         deadline().require()
-        found, of_units = eigen.hold_out(alphas, own.lost, own.scored, own.offsets, own.scales)
+        with single_threaded_blas:
+            found, of_units = _core.hold_out(
+                *path, own.lost, own.scored, own.offsets, own.scales, thread_count()
+            )
         scores[:, own.rows] = found + own.levels
         held[own.rows] = np.repeat(of_units, np.diff(own.offsets))
     return scores, held
 
 
 def units_of_lists(
-    data: RankingData,
     labelled: RankingData,
     settings: Pairs,
     folds: Queries,
-    rank: int,
-    rows_in_basis: Callable[[Rows | slice, RankingData, Vector, Vector], None],
+    rows_in_basis: Callable[[Rows | slice, RankingData], tuple[Vector, Vector]],
 ) -> Iterator[Units]:
     """List folds of whole lists: without one, its block of the half-Laplacian is lost.
 
-    `rows_in_basis` writes the rows in the basis, (n_rows, rank), to two arrays; in the first, they
-    may miss what is the same for all rows of a list.
+    `rows_in_basis` returns two arrays of some rows in the basis, (n_rows, rank). The rows of the
+    first may miss what is the same for all rows of a list, and those of the second are scored.
     """
-    order = np.arange(len(data.y)) if folds.order is None else folds.order
-    parts = list(blocks_of_parts(folds.offsets, limits.now.held_rows))
-    most = max(folds.offsets[last] - folds.offsets[first] for first, last in parts)
-    room = np.empty((most, rank + 1)), np.empty((most, rank))  # new memory takes as long as a copy
-    for first, last in parts:
+    order = np.arange(folds.n_rows) if folds.order is None else folds.order
+    for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
         offsets = folds.offsets[first : last + 1]
         rows = as_slice(order[offsets[0] : offsets[-1]])
-        lost, scored = (one[: offsets[-1] - offsets[0]] for one in room)
         block = labelled.take(rows)
-        rows_in_basis(rows, block, lost[:, :-1], scored)
-        lost[:, -1] = block.target(settings)
+        differing, scored = rows_in_basis(rows, block)
+        lost = np.column_stack([differing, block.target(settings)])
         apply_half_laplacian(block.problem(settings), lost)
         yield Units(rows, offsets - offsets[0], lost, scored)
 
@@ -167,11 +176,10 @@ class RowRegression:
 
     @cached_property
     def _mean_x(self) -> Vector:
-        data, mean = self.data, np.zeros(self.data.n_features)
-        if self.settings.kind is not None and data.v.any():
-            for rows in blocks(len(data.y), limits.now.held_rows):
-                mean += data.v[rows] / data.v.sum() @ data.features(rows)
-        return mean
+        if self.settings.kind is None:
+            return np.zeros(self.data.n_features)
+        _, origin, offset = mean_of(self.data, self.settings)
+        return (origin + offset)[:-1]
 
     def _products(self, rows: Rows) -> Vector:
         X = dense(self.data.features(rows))
@@ -272,7 +280,7 @@ def lists_out(
         if found is not None:
             return found, np.zeros(n_rows)
 
-    def rows_in_basis(part: Rows | slice, block: RankingData, lost: Vector, scored: Vector) -> None:
+    def rows_in_basis(part: Rows | slice, block: RankingData) -> tuple[Vector, Vector]:
         # z = K basis follows from L z = basis Λ. K is needed only for one row of each query, and
         # for rows with little or no weight or pairs.
         rows, problem = np.arange(n_rows)[part], block.problem(settings)
@@ -283,10 +291,9 @@ def lists_out(
             known[:] = data.features(pivots) @ ridge.eigen.basis
         z = ridge.rows_of_laplacian(rows)
         _core.solve_laplacian(problem, z, known, largest=largest, n_threads=thread_count())
-        lost[:] = scored[:] = z
+        return z, z
 
-    rank = len(ridge.eigen.eigenvalues)
-    units = units_of_lists(data, labelled, settings, folds, rank, rows_in_basis)
+    units = units_of_lists(labelled, settings, folds, rows_in_basis)
     return hold_out(ridge.eigen, alphas, units, n_rows)
 
 
@@ -307,28 +314,16 @@ def _queries_out(
         elif factors is not None:
             made, basis = replace(data, feature_map=None), factors[:, None] * basis
 
-    def rows_in_basis(_: Rows | slice, block: RankingData, lost: Vector, scored: Vector) -> None:
-        X = dense(block.features()).astype(np.float64, copy=False)
-        place = block.queries.index()
-        first = np.empty(block.queries.n_queries, dtype=np.int64)
-        first[place] = first_rows(block.queries)
+    def rows_in_basis(_: Rows | slice, block: RankingData) -> tuple[Vector, Vector]:
+        X, queries = dense(block.features()).astype(np.float64, copy=False), block.queries.index()
+        _, first, place = np.unique(queries, return_index=True, return_inverse=True)
         pivots = X[first] if settings.kind is not None else np.zeros((len(first), X.shape[1]))
-        differences = pivots.take(place, axis=0)
-        np.subtract(X, differences, out=differences)
         with single_threaded_blas:
-            np.matmul(differences, basis, out=lost)
-            (pivots @ basis).take(place, axis=0, out=scored, mode="clip")
-        scored += lost
+            differing = (X - pivots[place]) @ basis
+            return differing, differing + (pivots @ basis)[place]
 
-    rank = basis.shape[1]
-    units = units_of_lists(made, made, settings, folds, rank, rows_in_basis)
+    units = units_of_lists(made, settings, folds, rows_in_basis)
     return hold_out(eigen, alphas, units, len(data.y))
-
-
-def first_rows(queries: Queries) -> Rows:
-    """Return, for every row, the number of the first row of its query."""
-    first = queries.offsets[queries.index()]
-    return first if queries.order is None else queries.order[first]
 
 
 def _by_band(
@@ -492,8 +487,8 @@ def refit(
         if len(more):
             sums = rest.with_rows(data.take(more), may_vanish=True)
         lost = alphas * LARGEST_HELD < held[at[0]]
-        coefs = np.array([sums.solve_at(alpha, factor) for alpha in alphas[lost].tolist()])
-        scores[np.ix_(lost, at)] = data.scores(rows, coefs)
+        coefs = [solve_ridge(sums.G, sums.g, alpha, factor) for alpha in alphas[lost].tolist()]
+        scores[np.ix_(lost, at)] = data.scores(rows, np.array(coefs))
 
 
 def _by_sums(
@@ -544,7 +539,7 @@ def is_from_decomposition(
     if fold is None:
         return False
     by_rows = settings.kind is None and settings.weighting != "queries"
-    whole = fold == fold[first_rows(data.as_scope(settings).queries)]
+    whole = fold == fold[data.as_scope(settings).queries.first_rows()]
     return by_rows or is_one_regression(data, settings) or bool(whole.all())
 
 

@@ -165,27 +165,6 @@ class PairSums:
         return self.weight if self.mean is None else self.factor * self.weight
 
     @property
-    def n_lists(self) -> int:
-        """How many lists have lost their constants, if they are not one."""
-        one = self.settings.kind is None or self.settings.joins_all_rows
-        return 0 if one else self.n_queries
-
-    @property
-    def noise_degrees(self) -> float:
-        """How many rows count, less one for each list."""
-        degrees = self.n_rows - self.n_lists if self.degrees is None else self.degrees
-        return float(degrees - self.settings.joins_all_rows)
-
-    @property
-    def list_weight(self) -> float | None:
-        """The total weight of every list if it is known that all have the same, or None."""
-        settings = self.settings
-        of_rows = settings.kind is None and settings.weighting == "pairs"
-        if settings.weighting == "documents" or of_rows or self.n_queries == 0:
-            return self.query_weight  # comparisons are of no list
-        return self.factor if settings.joins_all_rows and self.mean is not None else None
-
-    @property
     def largest(self) -> Vector:
         """The largest diagonal of the sums that was there, (n_features + 1,)."""
         now = np.diag(self.required())
@@ -219,8 +198,13 @@ class PairSums:
             return (np.diag(self.required())[:-1] > 0).astype(np.int64)
         return None if self.varying is None else self.varying.copy()
 
-    def scale_factors(self) -> Vector:
-        """Return the scale factors; a feature that varies by next to nothing is a ValueError."""
+    def scale_factors(self, scale: bool) -> Vector | None:
+        """Return the scale factors, or None if features are not to be scaled.
+
+        A feature that varies by next to nothing is a ValueError.
+        """
+        if not scale:
+            return None
         squares, varying = self.factor * np.diag(self.required())[:-1], self.n_varying
         if varying is not None:
             lost = (varying > 0) & (squares < SMALLEST_SQUARES)
@@ -234,23 +218,15 @@ class PairSums:
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
         """Return the coefficients of one ridge, (n_features,)."""
-        return self.solve_at(alpha, self.scale_factors() if scale else None)
-
-    def solve_at(self, alpha: float, factor: Vector | None) -> Vector:
-        """Return the coefficients of one ridge for a given scaling of the features.
-
-        Features of very different sizes lose no digits here, as they do in the path.
-        """
-        return solve_ridge(*self._equations(), float(alpha), factor)
+        return solve_ridge(self.G, self.g, float(alpha), self.scale_factors(scale))
 
     def decompose(self, *, scale: bool = False, basis: bool = False) -> RidgePath:
         """Return the solutions of all ridges; `basis` says that eigenvectors will be needed."""
-        return self.path_at(self.scale_factors() if scale else None, basis=basis)
+        return self.path_at(self.scale_factors(scale), basis=basis)
 
     def path_at(self, factor: Vector | None, *, basis: bool = False) -> RidgePath:
         """Return the path for a given scaling of the features."""
-        G, g = self._equations()
-        return RidgePath.of(G, g, factor, basis=basis)
+        return RidgePath.of(self.G, self.g, factor, basis=basis)
 
     def warn_of_digits(self, left: float) -> None:
         """Warn if what a model leaves of yᵀLy has fewer than two digits."""
@@ -262,11 +238,6 @@ class PairSums:
         """Warn if a path for this `scale` loses narrow columns."""
         if not scale and self.feature_map is None:
             warn_of_narrow_columns(np.diag(self.required())[:-1], self.names)
-
-    def _equations(self) -> tuple[Vector, Vector]:
-        """Return (G, g)."""
-        factor, sums = self.factor, self.required()
-        return factor * sums[:-1, :-1], factor * sums[:-1, -1]
 
     def constrained_path(
         self,
@@ -281,12 +252,13 @@ class PairSums:
         For None, the alphas are a grid that suits the constraint; `started` says that there are
         offsets.
         """
-        G, g = self.G, self.g
-        factor = self.scale_factors() if scale else np.ones(len(g))
-        G, g = factor[:, None] * G * factor, factor * g
+        G, g, factor = self.G, self.g, self.scale_factors(scale)
+        if factor is not None:
+            G, g = factor[:, None] * G * factor, factor * g
         alphas = constraint.default_alphas(G, g, started) if alphas is None else alphas
         with blas_guard(len(g)):
-            return alphas, factor * constraint.solve(G, g, alphas)
+            found = constraint.solve(G, g, alphas)
+        return alphas, found if factor is None else factor * found
 
     def column_sums(self, coef: Vector) -> ColumnSums:
         """Return how much every column, and the score of a model, vary over the pairs."""
@@ -432,11 +404,7 @@ class PairSums:
     def __add__(self, other: PairSums) -> PairSums:
         """Return the sums over the queries of both."""
         self.require_like(other, "merge")
-        sums, mean = self.required() + other.required(), None
-        if self.mean is not None and other.mean is not None:
-            mean, difference, share = _merged(self.mean, other.mean)
-            sums += share * np.outer(difference, difference)
-        return self._joined(other, 1, sums, mean)
+        return self._joined(other, 1)
 
     def __sub__(self, other: PairSums) -> PairSums:
         """Return the sums without the queries of another, which are among them."""
@@ -449,12 +417,7 @@ class PairSums:
         self.require_like(other, "subtract")
         if self.settings.kind is not None and self.n_queries < other.n_queries:
             raise ValueError(f"cannot subtract {other.n_queries} queries from {self.n_queries}")
-        before = self.required()
-        sums, mean = before - other.required(), None
-        if self.mean is not None and other.mean is not None:
-            mean, difference, share = _parted(self.mean, other.mean)
-            sums -= share * np.outer(difference, difference)
-        return self._joined(other, -1, sums, mean)
+        return self._joined(other, -1)
 
     def __mul__(self, number: float) -> PairSums:
         """Return the sums multiplied by a finite number f >= 0.
@@ -467,35 +430,17 @@ class PairSums:
         """
         if self.sums is None:
             return self
-        mean = self.mean
-        if number == 0:
-            if mean is not None:
-                mean = Mean(0.0, mean.origin, np.zeros_like(mean.offset))
-            return replace(
-                self,
-                n_rows=0,
-                n_queries=0,
-                sums=np.zeros_like(self.sums),
-                sums_weight=0.0,
-                mean=mean,
-                varying=np.zeros(len(self.sums) - 1, dtype=np.int64),
-                parts=(),
-                degrees=0.0,
-                before=None,
-            )
-        times = number
-        if self.settings.joins_all_rows and mean is None:
+        times, mean = number, self.mean
+        if self.settings.joins_all_rows and mean is None and number > 0:
             times = {"pairs": number * number, "documents": number, "queries": 1.0}[
                 self.settings.weighting
             ]
         with np.errstate(over="ignore", invalid="ignore"):
-            if mean is not None:
-                mean = replace(mean, weight=number * mean.weight)
             product = replace(
                 self,
-                sums=times * self.sums,
+                sums=times * self.sums + 0.0,  # no zero is negative
                 sums_weight=times * self.sums_weight,
-                mean=mean,
+                mean=None if mean is None else replace(mean, weight=number * mean.weight),
                 parts=(),
                 degrees=None if self.degrees is None else number * self.degrees,
                 before=None if self.before is None else times * self.before,
@@ -506,12 +451,19 @@ class PairSums:
                 f"cannot multiply by {number:g}: the weights of pairs, or the weighted squared "
                 "differences, overflow"
             )
+        if number == 0:
+            none = np.zeros(self.n_features, dtype=np.int64)
+            product = replace(product, n_rows=0, n_queries=0, varying=none)
         return product
 
     __rmul__ = __mul__
 
-    def _joined(self, other: PairSums, sign: int, sums: Vector, mean: Mean | None) -> PairSums:
-        """Return these sums and this mean, with what else there is to add or subtract."""
+    def _joined(self, other: PairSums, sign: int) -> PairSums:
+        """Return the sums with others added, or subtracted, whatever digits that leaves."""
+        sums, mean = self.required() + sign * other.required(), None
+        if self.mean is not None and other.mean is not None:
+            mean, change = _joined_means(self.mean, other.mean, sign)
+            sums += change
         n_rows, n_queries = self.n_rows + sign * other.n_rows, self.n_queries
         varying = None
         if self.varying is not None and other.varying is not None:
@@ -588,23 +540,17 @@ class PairSums:
         sums[:, cleared] = 0.0
 
 
-def _merged(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
-    """Return the mean of both, and (d, c) such that ``c d dᵀ`` is added to the scatters (Chan)."""
-    weight, offset = a.weight + b.weight, (b.origin - a.origin) + b.offset  # both from a's origin
-    if weight == 0:
-        return Mean(0.0, a.origin, np.zeros_like(a.offset)), np.zeros_like(a.offset), 0.0
-    joined = a.offset + b.weight / weight * (offset - a.offset)
-    return Mean(weight, a.origin, joined), offset - a.offset, a.weight * b.weight / weight
+def _joined_means(a: Mean, b: Mean, sign: int) -> tuple[Mean, Vector]:
+    """Return the mean of the rows of both, or without those of b, and what changes the scatter.
 
-
-def _parted(a: Mean, b: Mean) -> tuple[Mean, Vector, float]:
-    """Return the mean without b, and (d, c) such that ``c d dᵀ`` is subtracted as well."""
-    weight = max(0.0, a.weight - b.weight)
-    offset = (b.origin - a.origin) + b.offset
+    This is Chan's formula, in which weights that are taken away are negative.
+    """
+    weight = max(0.0, a.weight + sign * b.weight)
     if weight == 0:
-        return Mean(0.0, a.origin, np.zeros_like(a.offset)), np.zeros_like(a.offset), 0.0
-    rest = a.offset - b.weight / weight * (offset - a.offset)
-    return Mean(weight, a.origin, rest), offset - rest, weight * b.weight / a.weight
+        return Mean(0.0, a.origin, np.zeros_like(a.offset)), np.zeros(1)
+    share, difference = sign * b.weight / weight, (b.origin - a.origin) + b.offset - a.offset
+    mean = Mean(weight, a.origin, a.offset + share * difference)
+    return mean, a.weight * share * np.outer(difference, difference)
 
 
 def _is_subtractable(data: RankingData, settings: Pairs, test: Rows) -> bool:

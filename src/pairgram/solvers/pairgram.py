@@ -19,7 +19,7 @@ from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import check, check_text
 from pairgram.data.dataset import RankingData, names_of, read_labelled
-from pairgram.data.hashed_ids import IdSet, QueryIds, warn_of_end
+from pairgram.data.hashed_ids import QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.data.streams import as_stream
@@ -34,6 +34,11 @@ from pairgram.solvers.ridge_path import RidgePath, solve_ridge
 
 if TYPE_CHECKING:
     from pairgram._support.types import RowsLike, Transformer
+
+
+# What a file holds of the sums, as JSON and as arrays, beside them and their mean.
+STATE = ("n_rows", "n_queries", "sums_weight", "degrees", "query_weight", "least_left", "names")
+ARRAYS = ("varying", "fill", "before")
 
 
 class Pairgram:
@@ -163,7 +168,7 @@ class Pairgram:
         chain = copy.deepcopy(Chain.of(feature_map))  # its owner may fit it again
         refuse_kernel(chain.then, "Pairgram")
         self._total = PairSums(settings, _fixed_map(chain), fill=_fixed_fill(chain.fill))
-        self._ids = QueryIds(None if ids is None else IdSet())
+        self._ids = QueryIds.of(ids)
 
     @classmethod
     def _of(cls, total: PairSums, ids: QueryIds | None = None) -> Self:
@@ -191,8 +196,7 @@ class Pairgram:
         The parameters are those of the class and of `update`.
         """
         self = cls(pairs=pairs, feature_map=feature_map, ids=ids)
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        return self.update(X, y, qid=qid, **weights)
+        return self.update(X, y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
 
     def update(
         self,
@@ -242,9 +246,8 @@ class Pairgram:
         UserWarning
             When the check of ids ends, because there are more than 10,000,000.
         """
-        before = self._total
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        stream, judgements = as_stream(X, y=y, qid=qid, **weights), as_judgements(y)
+        before, judgements = self._total, as_judgements(y)
+        stream = as_stream(X, y=y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
         if stream is not None:
             added = stream.statistics(self)
             warn_of_end(added._ids, self._ids)
@@ -320,11 +323,10 @@ class Pairgram:
         90
         """
         before = self._total
-        ids = QueryIds(None if self.ids is None else IdSet())
+        ids = QueryIds.of(self.ids)
         empty = PairSums(self.settings, before.feature_map, fill=before.fill)
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         part = self._of(empty, ids)
-        part.update(X, y, qid=qid, **weights)
+        part.update(X, y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
         left = self - factor * part
         return self._take(before, left._total, left._ids)
 
@@ -472,9 +474,7 @@ class Pairgram:
             If `factor` is NaN, infinite or negative, or if sums overflow.
         """
         factor = _checked_factor(factor)
-        ids = self._ids
-        if factor == 0 and ids.hashes is not None:
-            ids = QueryIds(IdSet())
+        ids = self._ids if factor else QueryIds.of(self.ids)
         return self._of(factor * self._total, ids)
 
     __rmul__ = __mul__
@@ -489,8 +489,7 @@ class Pairgram:
             return NotImplemented
         mine, theirs = self._total, other._total
         mine.require_like(theirs, "merge" if sign > 0 else "subtract")
-        join = self._ids.union if sign > 0 else self._ids.without
-        ids = join(other._ids, self.n_queries, other.n_queries)
+        ids = self._ids.joined(other._ids, sign, self.n_queries, other.n_queries)
         total = mine + theirs if sign > 0 else mine - theirs
         return self._of(total, ids)
 
@@ -537,7 +536,7 @@ class Pairgram:
             own = constraint.of_columns(n, n, self.feature_names_in_)
             return self._total.constrained_path(own, one, scale=scale)[1][0]
         G, g, origin = self._from(prior)
-        factor = self._total.scale_factors() if scale else None
+        factor = self._total.scale_factors(scale)
         return origin + solve_ridge(G, g, float(alpha), factor)
 
     def _from(self, prior: ArrayLike | None) -> tuple[Vector, Vector, Vector | float]:
@@ -581,7 +580,7 @@ class Pairgram:
         if alphas is not None:
             check_alphas(alphas)
         G, g, origin = self._from(prior)
-        factor = self._total.scale_factors() if scale else None
+        factor = self._total.scale_factors(scale)
         ridge = RidgePath.of(G, g, factor)
         reaches = alphas is not None and ridge.band is None and ridge.eigen.narrowest > 0
         if not reaches:
@@ -639,25 +638,15 @@ class Pairgram:
             )
         map_arrays, map_settings = describe_map(total.feature_map)
         arrays |= map_arrays
-        if total.varying is not None:
-            arrays["varying"] = total.varying
+        for name in ARRAYS:
+            if (values := getattr(total, name)) is not None:
+                arrays[name] = values
         if self._ids.hashes is not None and len(self._ids.hashes):
-            arrays["ids"] = self._ids.hashes.array()
+            arrays["ids"] = self._ids.hashes
         if total.mean is not None:
             arrays |= {"mean": total.mean.offset, "origin": total.mean.origin}
-        if total.fill is not None:
-            arrays["fill_values"] = total.fill
-        if (total.largest > np.diag(total.required())).any():
-            arrays["before"] = total.largest
-        state = {
-            "n_rows": total.n_rows,
-            "n_queries": total.n_queries,
-            "_pair_weight": total.sums_weight,
-            "_weight": 0.0 if total.mean is None else total.mean.weight,
-            "_degrees": total.degrees,
-            "_query_weight": total.query_weight,
-            "_least_left": total.least_left,
-            "feature_names_in_": total.names,
+        state = {name: getattr(total, name) for name in STATE} | {
+            "weight": 0.0 if total.mean is None else total.mean.weight,
             "ids": self.ids,
         }
         settings = {"pairs": total.settings.in_file(), "feature_map": map_settings, "state": state}
@@ -697,29 +686,15 @@ class Pairgram:
         cls, kind: str, arrays: dict[str, AnyArray], settings: dict[str, Any], name: str
     ) -> Self:
         """Make the statistics that a file holds, whose contents have been checked."""
-        state = settings.pop("state")
-        feature_map = restore_map(arrays, settings.pop("feature_map"))
+        state = settings["state"]
+        feature_map = restore_map(arrays, settings["feature_map"])
         mean = None
         if "mean" in arrays:
-            mean = Mean(state["_weight"], arrays["origin"], arrays["mean"])
-        total = PairSums(
-            Pairs(**settings["pairs"]),
-            feature_map,
-            state["feature_names_in_"],
-            state["n_rows"],
-            state["n_queries"],
-            arrays["sums"],
-            state["_pair_weight"],
-            mean,
-            arrays.get("varying"),
-            degrees=state["_degrees"],
-            query_weight=state["_query_weight"],
-            fill=arrays.get("fill_values"),
-            before=arrays.get("before"),
-            least_left=state["_least_left"],
-        )
-        hashes = arrays.get("ids", np.empty(0, np.uint64))
-        ids = QueryIds(None if state["ids"] is None else IdSet.of(hashes))
+            mean = Mean(state["weight"], arrays["origin"], arrays["mean"])
+        told = {name: state[name] for name in STATE} | {name: arrays.get(name) for name in ARRAYS}
+        pairs = Pairs(**settings["pairs"])
+        total = PairSums(pairs, feature_map, sums=arrays["sums"], mean=mean, **told)
+        ids = QueryIds(arrays["ids"]) if "ids" in arrays else QueryIds.of(state["ids"])
         self = cls._of(total, ids)
         with np.errstate(over="ignore"):
             if not (np.isfinite(self.G).all() and np.isfinite([*self.g, self.yy]).all()):

@@ -33,29 +33,13 @@ ROUNDING_OF_FLOAT32 = float(np.finfo(np.float32).eps) / 16
 LARGEST_POWER = 200
 
 
-class Terms(NamedTuple):
-    """What the evidence of a ridge problem needs, for every alpha.
-
-    Attributes
-    ----------
-    shrinking : ndarray of shape (n_alphas,)
-        ``log det(I + G / alpha)``.
-    explained : ndarray of shape (n_alphas,)
-        ``gᵀ (G + alpha I)⁻¹ g``.
-    """
-
-    shrinking: Vector
-    explained: Vector
-
-
 class BandForm:
     """A positive semidefinite matrix as ``2^e Q B Qᵀ``, with a band B and orthogonal Q.
 
     Parameters
     ----------
     matrix : ndarray of shape (n, n), float64, C-contiguous
-        Of a symmetric matrix the upper triangle is read and overwritten, with what makes Q. The
-        entries below the diagonal stay, but for their scale.
+        A symmetric matrix, which is overwritten with what makes Q.
 
     Notes
     -----
@@ -64,11 +48,12 @@ class BandForm:
     """
 
     def __init__(self, matrix: Vector) -> None:
-        self._diagonal = matrix.diagonal().copy()
-        exponent = int(np.frexp(self._diagonal.max(initial=0.0))[1])
-        self._exponent = exponent if abs(exponent) > LARGEST_POWER else 0
-        if self._exponent:
-            np.ldexp(matrix, -self._exponent, out=matrix)
+        exponent = int(np.frexp(matrix.diagonal().max(initial=0.0))[1])
+        if abs(exponent) <= LARGEST_POWER:
+            exponent = 0
+        else:
+            np.ldexp(matrix, -exponent, out=matrix)
+        self.scale = float(np.ldexp(1.0, exponent))
         self._matrix = matrix
         self._is_formed = False
         with single_threaded_blas:
@@ -76,18 +61,14 @@ class BandForm:
                 matrix, band_width(len(matrix)), thread_count()
             )
 
-    @property
-    def _scale(self) -> float:
-        return float(np.ldexp(1.0, self._exponent))
-
     @cached_property
     def largest(self) -> float:
         """The largest eigenvalue, or 0 if there is none above."""
-        return self._scale * max(0.0, _core.largest_of_band(self._band))
+        return self.scale * max(0.0, _core.largest_of_band(self._band))
 
     def is_definite(self, shift: float) -> bool:
         """Tell whether the matrix with `shift` added to its diagonal is positive definite."""
-        shifts = np.array([shift / self._scale])
+        shifts = np.array([shift / self.scale])
         _, logs = _core.solve_band(self._band, shifts, np.zeros(len(self._band)))
         return not np.isnan(logs[0])
 
@@ -96,21 +77,13 @@ class BandForm:
 
         None if one of the matrices is not numerically positive definite.
         """
-        solved, _, logs = self._solved(alphas, target)
+        solved, _, logs = self.solved(alphas, target)
         return None if np.isnan(logs).any() else self.rotate(solved)
 
-    def terms(self, alphas: Vector, target: Vector) -> Terms | None:
-        """Return the terms of the evidence; see `RidgePath.terms`. None as in `solve`."""
-        solved, rotated, logs = self._solved(alphas, target)
-        if np.isnan(logs).any():
-            return None
-        shrinking = logs - len(target) * np.log(alphas / self._scale)
-        return Terms(shrinking, self._scale * (solved @ rotated))
-
-    def _solved(self, alphas: Vector, target: Vector) -> tuple[Vector, Vector, Vector]:
+    def solved(self, alphas: Vector, target: Vector) -> tuple[Vector, Vector, Vector]:
         """Return the solutions and the target in the basis, and the logarithms of determinants."""
-        shifts = np.ascontiguousarray(alphas, np.float64) / self._scale
-        rotated = self.rotate((target / self._scale)[None].copy(), transposed=True)[0]
+        shifts = np.ascontiguousarray(alphas, np.float64) / self.scale
+        rotated = self.rotate((target / self.scale)[None].copy(), transposed=True)[0]
         solved, logs = _core.solve_band(self._band, shifts, rotated, thread_count())
         return solved, rotated, logs
 
@@ -167,26 +140,14 @@ class BandForm:
                 self._band,
                 self._matrix,
                 self.rotate(target[None], transposed=True)[0],
-                np.ascontiguousarray(alphas, np.float64) / self._scale,
+                np.ascontiguousarray(alphas, np.float64) / self.scale,
                 np.concatenate(folds),
                 np.cumsum([0, *map(len, folds)], dtype=np.int64),
                 points,
                 point_offsets,
                 thread_count(),
             )
-        return (residuals, levels / self._scale) if definite else None
-
-    def restored(self) -> Vector:
-        """Return the matrix with its lower triangle as it was; this object must not be used again.
-
-        The triangle is lost once Q has been formed. It is then made from Q and B, with n² words.
-        """
-        matrix = self._matrix
-        if self._is_formed:
-            with single_threaded_blas:
-                return self._scale * (matrix.T @ _times_band(self._band, matrix))
-        matrix[np.diag_indices_from(matrix)] = np.ldexp(self._diagonal, -self._exponent)
-        return np.ldexp(matrix, self._exponent, out=matrix) if self._exponent else matrix
+        return (residuals, levels / self.scale) if definite else None
 
 
 def band_width(order: int) -> int:
@@ -195,16 +156,6 @@ def band_width(order: int) -> int:
     A wide band makes the reduction faster, and factors of the band slower.
     """
     return 16 if order <= 256 else 32 if order <= 2048 else 64
-
-
-def _times_band(band: Vector, rows: Vector) -> Vector:
-    """Return B times `rows`, (n, n)."""
-    out = band[:, :1] * rows
-    for d in range(1, min(band.shape[1], len(rows))):
-        beside = band[:-d, d, None]
-        out[:-d] += beside * rows[d:]
-        out[d:] += beside * rows[:-d]
-    return out
 
 
 # Up to this order one BLAS thread is as fast as two, and waking other threads costs time.
@@ -246,14 +197,14 @@ class EigenPath:
     narrowest: float = 0.0
 
     @classmethod
-    def of(cls, G: Vector, g: Vector, *, lower: bool = False) -> EigenPath:
-        """Decompose `G`, of which the upper triangle is read, or the lower; it is overwritten.
+    def of(cls, G: Vector, g: Vector) -> EigenPath:
+        """Decompose `G`, which is overwritten.
 
         Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
         on one thread, so the result has the same bits for any number.
         """
         require_time_for_eigenvectors(len(G))
-        if loses_narrow(G.diagonal()) and (graded := cls._graded(G, g, lower)) is not None:
+        if loses_narrow(G.diagonal()) and (graded := cls._graded(G, g)) is not None:
             return graded
         constant = G.diagonal() == 0
         with single_threaded_blas:
@@ -261,7 +212,7 @@ class EigenPath:
             eigenvalues, vectors = scipy.linalg.eigh(
                 G.T,
                 driver="evd" if len(G) < TOO_LARGE_FOR_EVD else "evr",
-                lower=not lower,
+                lower=True,
                 check_finite=False,
                 overwrite_a=True,
             )
@@ -273,7 +224,7 @@ class EigenPath:
         return cls(np.maximum(eigenvalues, 0.0), vectors, projection)
 
     @classmethod
-    def _graded(cls, G: Vector, g: Vector, lower: bool) -> EigenPath | None:
+    def _graded(cls, G: Vector, g: Vector) -> EigenPath | None:
         """Decompose `G` with features of very different sizes; None if it is singular or large.
 
         ``G = L Lᵀ`` by Cholesky, and the singular values and vectors of L by the one-sided Jacobi
@@ -284,7 +235,6 @@ class EigenPath:
         if len(varying) > LARGEST_GRADED:
             return None
         own = G[np.ix_(varying, varying)]
-        own = np.tril(own) + np.tril(own, -1).T if lower else np.triu(own) + np.triu(own, 1).T
         size = np.exp2(np.rint(np.log2(own.diagonal()) / 2))
         like = np.ascontiguousarray(own / size / size[:, None])
         y = g[varying] / size
@@ -308,15 +258,6 @@ class EigenPath:
         eigenvalues = np.append(zeros, np.square(values))
         return cls(eigenvalues, basis, projection, narrowest=float(own.diagonal().min()))
 
-    def terms(self, alphas: Vector, is_dual: bool) -> Terms:
-        """Return the terms of the evidence; see `RidgePath.terms`."""
-        values, squares = self.eigenvalues, np.square(self.projection)
-        shrinking = np.log1p(values / alphas[:, None]).sum(axis=1)
-        if is_dual:  # whose basis holds the roots of the eigenvalues
-            squares = squares / values
-        explained = (squares / (values + alphas[:, None])).sum(axis=1)
-        return Terms(shrinking, explained + self.unseen / alphas)
-
     def coef(self, alphas: ArrayLike, damping: ArrayLike | None = None) -> Vector:
         """Return the solutions; see `RidgePath.coef`."""
         shifted = self.eigenvalues + np.asarray(alphas, dtype=np.float64)[:, None]
@@ -328,35 +269,6 @@ class EigenPath:
         weights = np.where(solvable, self.projection / a, 0.0)
         with single_threaded_blas:  # waking NumPy's threads takes longer than the product
             return np.asarray(weights @ self.basis.T)
-
-    def hold_out(
-        self, alphas: Vector, lost: Vector, scored: Vector, offsets: Rows, scales: Vector | None
-    ) -> tuple[Vector, Vector]:
-        """Return the scores of rows by models without the unit of the row, and what units hold.
-
-        Without a unit of the rows B, the system is ``c (ZᵀZ − BᵀB)``, where c is its scale. A
-        score is NaN if it would be rounding error.
-
-        Parameters
-        ----------
-        alphas : ndarray of shape (n_alphas,), descending, ≥ 0
-        lost : ndarray of shape (n_rows, rank + 1), float64
-            The rows B of all units, in the basis, unit after unit. The last column are the targets.
-        scored : ndarray of shape (n_rows, rank), float64
-        offsets : ndarray of shape (n_units + 1,), int64
-            Where the rows of each unit begin and end.
-        scales : ndarray of shape (n_units,), float64, or None
-            If c is 0, the scores are 0. None stands for ones.
-
-        Returns
-        -------
-        tuple of ndarray
-            The scores, (n_alphas, n_rows); and for every unit the largest eigenvalue of a direction
-            of which it has all but 1e-4, or 0.
-        """
-        path = self.eigenvalues, self.projection, alphas
-        with single_threaded_blas:
-            return _core.hold_out(*path, lost, scored, offsets, scales, thread_count())
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,13 +290,6 @@ class BandPath:
     target: Vector
     expand: Callable[[Vector], Vector]
     least: float
-
-    def coef(self, alphas: Vector) -> Vector | None:
-        """Return the solutions, or None if eigenvectors are needed."""
-        if not self.serves(alphas):
-            return None
-        solved = self.form.solve(alphas, self.target)
-        return None if solved is None else self.expand(solved)
 
     def serves(self, alphas: Vector) -> bool:
         """Tell whether solutions are accurate; NaN or infinity are not told here."""
@@ -446,44 +351,30 @@ class RidgePath:
         if factor is not None:
             G, g = factor[:, None] * G * factor, factor * g
 
-        def scaled(coefs: Vector) -> Vector:
-            return coefs if factor is None else factor * coefs
-
-        def eigen_of(matrix: Vector, *, lower: bool = False) -> EigenPath:
-            found = EigenPath.of(matrix, g, lower=lower)
+        def eigen() -> EigenPath:
+            found = EigenPath.of(G, g)
             return found if factor is None else replace(found, basis=factor[:, None] * found.basis)
 
         varying = np.flatnonzero(G.diagonal() > 0)
-        if basis or not has_band(len(varying)) or loses_narrow(G.diagonal()):
-            return cls(eigen_of(G), factor=factor)
-        all_vary = len(varying) == len(G)
-        of_varying = np.ascontiguousarray(G) if all_vary else G[np.ix_(varying, varying)]
-        form = BandForm(of_varying)
-
-        def eigen() -> EigenPath:
-            if all_vary:
-                return eigen_of(form.restored(), lower=True)
-            return eigen_of(G)
-
-        if not form.is_definite(-smallest_eigenvalue(len(varying), form.largest)):
+        form = None
+        if has_band(len(varying)) and not (basis or loses_narrow(G.diagonal())):
+            form = BandForm(G[np.ix_(varying, varying)])
+        if form is None or not form.is_definite(-smallest_eigenvalue(len(varying), form.largest)):
             return cls(eigen(), factor=factor)
 
         def expand(solved: Vector) -> Vector:
             coefs = np.zeros((len(solved), len(g)))
             coefs[:, varying] = solved
-            return scaled(coefs)
+            return coefs if factor is None else factor * coefs
 
-        band = BandPath(form, g[varying], scaled if len(varying) == len(G) else expand, 0.0)
-        return cls(eigen, band, factor=factor)
+        return cls(eigen, BandPath(form, g[varying], expand, 0.0), factor=factor)
 
     @cached_property
     def eigen(self) -> EigenPath:
         """The decomposition into eigenvectors, which takes the place of the band form."""
-        if self.band is not None:
-            require_time_for_eigenvectors(len(self.band.target))
+        self.band = None  # which keeps a matrix, as what makes eigenvectors does
         made = self._make()
-        self.band = None
-        del self._make  # which keeps a matrix
+        del self._make
         return made
 
     @property
@@ -499,13 +390,7 @@ class RidgePath:
 
     def rows_of_laplacian(self, rows: Rows | slice) -> Vector:
         """Return the given rows of ``basis Λ``, C-contiguous (n_rows, n_features)."""
-        basis, eigenvalues = self.eigen.basis, self.eigen.eigenvalues
-        numbers = np.arange(len(basis))[rows]
-        out = np.empty((len(numbers), len(eigenvalues)))
-        for begin in range(0, len(numbers), 64):  # a transposition, in pieces that the cache holds
-            part = slice(begin, begin + 64)
-            np.multiply(basis[numbers[part]], eigenvalues, out=out[part])
-        return out
+        return np.ascontiguousarray(self.eigen.basis[rows] * self.eigen.eigenvalues)
 
     def coef(self, alphas: ArrayLike, damping: ArrayLike | None = None) -> Vector:
         """Return the solutions, shape (n_alphas, n_features).
@@ -515,23 +400,12 @@ class RidgePath:
         where ``A = G + alpha I``: an eigenvalue a of A then has the weight
         ``a / (a² + δ²) = 1 / (a + δ² / a)`` in place of 1 / a.
         """
-        if self.band is not None and (damping is None or not np.any(damping)):
-            coefs = self.band.coef(np.asarray(alphas, dtype=np.float64))
-            if coefs is not None:
-                return coefs
+        alphas, band = np.asarray(alphas, dtype=np.float64), self.band
+        if band is not None and band.serves(alphas) and not np.any(damping):
+            solved = band.form.solve(alphas, band.target)
+            if solved is not None:
+                return band.expand(solved)
         return self.eigen.coef(alphas, damping)
-
-    def terms(self, alphas: Vector) -> Terms:
-        """Return ``log det(I + G / alpha)`` and ``gᵀ (G + alpha I)⁻¹ g`` for alphas > 0.
-
-        In the dual form G stands for ``R K Rᵀ``, and g for ``R y``. A band form needs no
-        eigenvectors.
-        """
-        if self.band is not None and self.band.serves(alphas):
-            found = self.band.form.terms(alphas, self.band.target)
-            if found is not None:
-                return found
-        return self.eigen.terms(alphas, self.is_dual)
 
     def default_alphas(self, started: bool = False, reach: bool = False) -> Vector:
         """Return the default alphas for λ_max(G); those of narrow features too, if they `reach`."""

@@ -17,7 +17,7 @@ from pairgram._support.checks import AnyArray, Flags, Rows, Vector, not_finite, 
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import LinearNodes, linear_nodes, node_map_of, rounding_of
+from pairgram.features.base import LinearNodes, dense, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
 
 if TYPE_CHECKING:
@@ -166,31 +166,6 @@ def require_gram(n_features: int, n_matrices: int, advice: str = NO_GRAM) -> Non
     )
 
 
-def sparse_gram(
-    data: RankingData,
-    settings: Pairs,
-    *,
-    constant: bool = False,
-    varying: Rows | None = None,
-) -> tuple[Vector, float, Vector]:
-    """Return (the sums over [X, y] or [X, 1, y], Σ W, the size of what was subtracted) for CSR X.
-
-    The numbers of queries in which features vary are added to `varying`, (n_features + 1,).
-
-    Raises
-    ------
-    MemoryError
-        If the Gram matrix and its temporaries would not fit into free memory.
-    """
-    n_features = data.X.shape[1]
-    require_gram(n_features, SPARSE_GRAM)
-    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
-        factors = SparseGram.of(data, settings, targets=data.targets(settings, constant=constant))
-        if varying is not None:
-            count_varying(data, settings.kind is None, factors.has_weight, varying)
-        return factors.matrix(), factors.pair_weight, factors.diagonal()[1]
-
-
 def _worth_multiplying(A: Sparse, B: Sparse) -> Iterator[tuple[Any, Any]]:
     """Yield the rows of two sparse matrices: all at once, or in dense blocks if that is faster."""
     n_rows, n_columns = A.shape
@@ -299,14 +274,14 @@ def _sums_of(
             has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
             varying[:] = has_values if offsets else of_inputs[-1]
         return _apply(nodes, sums, offsets), pair_weight
-    factors = None
+    scales = None
     if settings.kind is not None and data.feature_map is not None:
-        factors = factors_of(data.feature_map)
-    if factors is not None:
+        scales = factors_of(data.feature_map)
+    if scales is not None:
         inputs = replace(data, feature_map=None)
         sums, pair_weight = _sums_of(inputs, settings, constant, varying)
-        factors = np.append(factors, np.ones(len(sums) - len(factors)))
-        return sums * factors[:, None] * factors, pair_weight
+        scales = np.append(scales, np.ones(len(sums) - len(scales)))
+        return sums * scales[:, None] * scales, pair_weight
     node_map = data.node_map()
     if node_map is not None and not shows_not_finite(data.feature_map):
         require_finite(data.X, "X")
@@ -315,8 +290,14 @@ def _sums_of(
     if known is not None:
         sums, pair_weight = known
     elif sparse and not worth_densifying(data):
-        sums, pair_weight, size = sparse_gram(data, settings, constant=constant, varying=varying)
-        clear_noise(sums, size)
+        require_gram(data.X.shape[1], SPARSE_GRAM)
+        targets = data.targets(settings, constant=constant)
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+            factors = SparseGram.of(data, settings, targets=targets)
+            if varying is not None:
+                count_varying(data, settings.kind is None, factors.has_weight, varying)
+            sums, pair_weight = factors.matrix(), factors.pair_weight
+            clear_noise(sums, factors.diagonal()[1])
     else:
         parts: list[tuple[Vector, float]] = []
         with single_threaded_blas:
@@ -363,18 +344,14 @@ def _apply(nodes: LinearNodes, sums: Vector, offsets: bool) -> Vector:
 
 def _leaves_float32(data: RankingData, diagonal: Vector) -> bool:
     """Tell whether squares overflowed in float32, or vanished in a tiny column that is not 0."""
-    X = data.X
-    if data.feature_map is not None:
+    if data.feature_map is not None or not np.isfinite(diagonal).all():
         return not np.isfinite(diagonal).all()
-    odd = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
-    if not len(odd):
+    still = np.flatnonzero(diagonal == 0)
+    if not len(still):
         return False
-    largest = abs(X[:, odd]).max(axis=0)
-    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
-    if not np.isfinite(largest).all():
-        return False  # NaN or infinity is an error in float64 too
-    vanished = (diagonal[odd] == 0) & (largest > 0) & (largest < 1e-15)
-    return bool((vanished | ~np.isfinite(diagonal[odd])).any())
+    largest = abs(data.X[:, still]).max(axis=0)
+    largest = largest.toarray() if scipy.sparse.issparse(largest) else largest
+    return bool(((largest > 0) & (largest < 1e-15)).any())
 
 
 def clear_noise(sums: Vector, size: Vector, share: float = NOISE) -> None:
@@ -390,19 +367,16 @@ def mean_of(data: RankingData, settings: Pairs) -> tuple[float, Vector, Vector]:
     v, y = data.v, data.target(settings)
     total = float(v.sum())
     share = v / total if total > 0 else v
-    sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
-    first = data.X[[0]].toarray()[0] if sparse else data.features(slice(0, 1))[0]
+    first = dense(data.features(slice(0, 1)))[0]
     origin = np.append(first, y[0]).astype(np.float64)
-    mean = np.zeros(len(origin))
-    if sparse:
+    mean = np.append(np.zeros(len(first)), share @ (y - y[0]))
+    if scipy.sparse.issparse(data.X) and data.feature_map is None:
         rows = less_shared(data.X.astype(np.float64), np.zeros(len(y), dtype=np.int64), v)
-        mean[:-1] = share @ rows - rows[[0]].toarray()[0] * share.sum()
-        mean[-1] = share @ (y - y[0])
+        mean[:-1] = share @ rows - dense(rows[[0]])[0] * share.sum()
         return total, origin, mean
     with np.errstate(invalid="ignore"):  # NaN and infinity are found in the sums
-        for rows in blocks(len(y), BLOCK_ROWS):
-            mean[:-1] += share[rows] @ (data.features(rows) - origin[:-1])
-            mean[-1] += share[rows] @ (y[rows] - origin[-1])
+        for part in blocks(len(y), BLOCK_ROWS):
+            mean[:-1] += share[part] @ (data.features(part) - origin[:-1])
     return total, origin, mean
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -13,14 +12,9 @@ import scipy.sparse
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import blocks
-from pairgram._support.checks import AnyArray, Vector
-from pairgram._support.machine import thread_count
+from pairgram._support.checks import Vector
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import FeatureMap, ValueMap, checked, node_map_of, unwhitened
-from pairgram.features.formulas import native_nodes
-
-if TYPE_CHECKING:
-    from pairgram._support.types import Matrix
+from pairgram.features.base import unwhitened
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.
@@ -71,40 +65,9 @@ def with_stored_features(data: RankingData, dtype: type[np.floating[Any]]) -> Ra
     if not memory.fits(2 * n_bytes):
         return data
     H = np.empty((n_rows, n_features), dtype)
-    store = _storing(data.feature_map, data.X)
-    step = max(1, MAP_BLOCK_BYTES // max(1, 8 * n_features))
-    for rows in blocks(n_rows, step):
-        if store is None:
-            H[rows] = data.features(rows)
-        else:
-            store(data.X[rows], H[rows])
+    for rows in blocks(n_rows, max(1, MAP_BLOCK_BYTES // max(1, 8 * n_features))):
+        H[rows] = data.features(rows)
     return replace(data, X=H, feature_map=None)
-
-
-def _storing(
-    feature_map: FeatureMap | ValueMap, X: Matrix
-) -> Callable[[Any, AnyArray], None] | None:
-    """Return a function that writes the features of rows into an array, rounded to its type.
-
-    It is None if only Python can map the rows.
-    """
-    if scipy.sparse.issparse(X):
-        return None
-    dtype, shift = X.dtype, None
-    check: Callable[[Any], Any] = partial(checked, feature_map)
-    if isinstance(feature_map, ValueMap):
-        dtype, shift, check = np.dtype(np.float64), feature_map.shift, feature_map.checked
-        nodes = feature_map.node_map(dtype)
-    else:
-        nodes = node_map_of(feature_map, dtype)
-    if nodes is None:
-        return None
-
-    def store(rows: Matrix, out: AnyArray) -> None:
-        rows = np.require(check(rows), dtype, ["C", "A"])
-        nodes.store(rows, out, shift, thread_count())
-
-    return store
 
 
 def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
@@ -124,39 +87,14 @@ def without_whitening(data: RankingData) -> tuple[RankingData, Vector | None]:
     return replace(data, feature_map=values), whitening
 
 
-def in_single(data: RankingData) -> RankingData:
-    """Return `data` with stored float32 features, if they fit, for a Gram matrix of low precision.
-
-    Nyström features are made of centred kernel values by a product in float32, which shifts all of
-    them by the same vector. This takes half of the time of a product in float64.
-    """
-    values, whitening = without_whitening(data)
-    stored = with_stored_features(values, np.float32)
-    if whitening is None:
-        return stored
-    if stored.feature_map is not None:
-        return data
-    n_features = whitening.shape[1]
-    linear = [(0, n_features, "linear")]
-    nodes = native_nodes(np.float32, whitening, np.zeros(n_features), None, linear)
-    return replace(stored, X=nodes.map(stored.X, thread_count()))
-
-
 def scatter_diagonal(data: RankingData, factor: Vector) -> Vector:
     """Return ``Σ_q factor_q Σ_{i in q} v_i (h_ij − mean_qj)²`` for every feature, (n_features,).
 
-    Values that are negative by rounding are set to 0. CSR features stay sparse.
+    Values that are negative by rounding are set to 0.
     """
     v, index, queries = data.v, data.queries.index(), data.queries
     total = np.bincount(index, v, minlength=queries.n_queries)
     inverse = np.divide(factor, total, out=np.zeros_like(factor), where=total > 0)
-    if data.feature_map is None and scipy.sparse.issparse(data.X):
-        H = data.X.astype(np.float64)
-        select = scipy.sparse.csr_array(
-            (v, (index, np.arange(len(v)))), shape=(queries.n_queries, len(v))
-        )
-        squares = (factor[index] * v) @ H.power(2) - inverse @ (select @ H).power(2)
-        return np.asarray(np.maximum(squares, 0.0)).ravel()
     result = np.zeros(data.n_features)
     numbers = np.arange(len(v))
     for query in np.flatnonzero(factor * total):

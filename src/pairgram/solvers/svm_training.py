@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
+from pairgram._support.arrays import blocks
 from pairgram._support.checks import Rows, Vector, warn_caller
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import Loss, check_parameters
@@ -25,9 +26,8 @@ from pairgram.features.inputs import parts_of
 from pairgram.solvers.group_fits import RowSets, Searched, Solved, as_compiled
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import ColumnSums
-from pairgram.solvers.statistics import SMALLEST_SQUARES
+from pairgram.solvers.statistics import SMALLEST_SQUARES, SparseGram
 from pairgram.solvers.svm_features import (
-    in_single,
     make_rows,
     scatter_diagonal,
     with_stored_features,
@@ -40,6 +40,8 @@ DEFAULT_CS = np.exp2(np.arange(0.0, 21.0, 2.0))
 STARTING_CS = np.array([1e-6, 1e-3, 1e-2, 1e-1])
 # Gram matrices square labels, which play no part in this solver.
 LARGEST_LABEL = 1e100
+# Rows that are looked at together for columns that do not vary.
+ROWS_COMPARED = 256
 # A sample must have room for at least this many queries of the largest size.
 FEWEST_QUERIES = 8
 
@@ -138,15 +140,15 @@ class Training:
     settings : SolverSettings
     constant : ndarray of int64
         The features that are known to be the same in both rows of every pair.
-    pair_weight : float or None
-        If the curvature is the Gram matrix of the columns of X.
+    sums : PairSums or None
+        The sums of the columns of X, if the curvature is their Gram matrix.
     """
 
     features: Dataset[Features]
     curvature: Vector
     settings: SolverSettings
     constant: Rows
-    pair_weight: float | None = None
+    sums: PairSums | None = None
 
     def squares(self) -> Vector:
         """Return the sums of squares of the differences of features, 0 where they are constant."""
@@ -156,10 +158,7 @@ class Training:
 
     def column_sums(self, coef: Vector) -> ColumnSums | None:
         """Return how much the columns of X vary over the pairs, if this is known."""
-        if self.pair_weight is None:
-            return None
-        G = self.curvature
-        return ColumnSums(G.diagonal().copy(), G @ coef, self.pair_weight, coef.copy())
+        return None if self.sums is None else self.sums.column_sums(coef)
 
     @classmethod
     def make(
@@ -197,7 +196,7 @@ class Training:
                 return training
         dtype = np.float32 if single or pattern.X.dtype == np.float32 else np.float64
         features = data.through(partial(_stored, settings, dtype))
-        pair_weight = None
+        own = None
         if has_gram:
             try:
                 total = features.reduce(Task(partial(_gram, settings), operator.add))
@@ -205,24 +204,24 @@ class Training:
                 given.reduce(_REQUIRE_FINITE)  # its error says whether X or the map is at fault
                 raise
             curvature = total.G
-            pair_weight = total.pair_weight if parts_of(pattern.feature_map)[1] is None else None
+            own = total if parts_of(pattern.feature_map)[1] is None else None
         else:
             with single_threaded_blas, np.errstate(over="ignore", invalid="ignore"):
                 curvature, sums = features.reduce(Task(partial(_diagonal, settings), operator.add))
             if curvature.max(initial=0.0) < SMALLEST_SQUARES:
-                spread = float(np.ptp(features.reduce(Task(_range, _range_of_both))))
-                if 0 < spread < 1:
+                read = Task(partial(_counted, settings, True), _Counts.join)
+                if features.through(_data_of).reduce(read).varying.any():
                     raise ValueError(
-                        f"X too small: its values differ by {spread:.1g} at most, whose square "
-                        "vanishes: multiply X, as StandardScaler does"
+                        "X too small: the squared differences of its features vanish: multiply X, "
+                        "as StandardScaler does"
                     )
             if not (np.isfinite(curvature).all() and np.isfinite(sums).all()):
                 given.reduce(_REQUIRE_FINITE)
                 raise ValueError("X too large: the sum of squared differences overflows")
-        constant = counts.constant
-        if constant is None:
-            constant = (curvature if curvature.ndim == 1 else curvature.diagonal()) == 0
-        return cls(features, curvature, settings, np.flatnonzero(constant), pair_weight)
+        varying = counts.varying
+        if not len(varying):
+            varying = curvature if curvature.ndim == 1 else curvature.diagonal()
+        return cls(features, curvature, settings, np.flatnonzero(varying == 0), own)
 
     @classmethod
     def _from_sample(
@@ -238,10 +237,9 @@ class Training:
         sample = sample_queries(data, weights, n_rows)
         if sample is None:
             return None
-        stored = in_single(sample)
-        empty = PairSums(settings.pairs)
-        curvature = empty.with_rows(replace(stored, offset=None)).G
-        del stored
+        sample = with_stored_features(replace(sample, offset=None), np.float32)
+        curvature = PairSums.of(sample, settings.pairs).G
+        del sample
         constant = np.empty(0, np.int64)
         if data.feature_map is None:
             constant = _constant_columns(data, weights > 0)
@@ -273,7 +271,7 @@ class Training:
             raise no_training_pairs(number)
         # Fewer columns may vary. Searches have exact trainings, whose columns of X are the
         # features; a training by a sample may have kernel values there.
-        constant = self.constant if found.constant is None else np.flatnonzero(found.constant)
+        constant = np.flatnonzero(~found.varying) if len(found.varying) else self.constant
         return self._loss(features), constant
 
     def _loss(self, features: Dataset[Features]) -> _core.WeightsLoss:
@@ -282,11 +280,11 @@ class Training:
         if not rows.is_read:
             return next(rows.each(lambda loss: loss))
 
-        def at(w: Vector, step: Vector, t: float) -> tuple[Any, ...]:
-            return rows.reduce(Task(partial(_at, w, step, t), _sums))
+        def at(*point: Any) -> tuple[Any, ...]:
+            return rows.reduce(Task(operator.methodcaller("at", *point), _sums))
 
-        def product(w: Vector, direction: Vector) -> Vector:
-            return rows.reduce(Task(partial(_product, w, direction), operator.add))
+        def product(*vectors: Vector) -> Vector:
+            return rows.reduce(Task(operator.methodcaller("product", *vectors), operator.add))
 
         return _core.loss_by_passes(len(self.curvature), at, product)
 
@@ -433,21 +431,13 @@ def _with_pairs(settings: SolverSettings, features: Features) -> _core.WeightsLo
     return _core.loss_of_rows(rows, pair_operator(data, settings), offset, thread_count())
 
 
-def _at(w: Vector, step: Vector, t: float, loss: _core.WeightsLoss) -> tuple[Any, ...]:
-    return loss.at(w, step, t)
-
-
 def _sums(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
     """Add up what two blocks of rows have at a point."""
     return tuple(a + b for a, b in zip(first, second, strict=True))
 
 
-def _product(w: Vector, direction: Vector, loss: _core.WeightsLoss) -> Vector:
-    return loss.product(w, direction)
-
-
-def _data_of(features: Features) -> RankingData:
-    return features.data
+# What features are made of.
+_data_of = operator.attrgetter("data")
 
 
 class _Counts(NamedTuple):
@@ -455,34 +445,26 @@ class _Counts(NamedTuple):
 
     Attributes
     ----------
-    finite, weigh, exist : bool
-        Whether all weights of pairs are finite, whether any is above 0, and whether there are pairs
+    overflow, weigh, exist : bool
+        Whether a weight of a pair overflows, whether any is above 0, and whether there are pairs
         that should be.
-    constant : ndarray of bool, (n_features,), or None
-        The columns of X that are the same in both rows of every pair. It is known of sparse rows,
-        of which the Gram matrix does not show it, because they are not centred.
+    varying : ndarray of bool, (n_features,), or (0,) if it is not known
+        The columns of X that differ in the rows of a pair. It is known of sparse rows, of which the
+        Gram matrix does not show it, because they are not centred.
     """
 
-    finite: bool
+    overflow: bool
     weigh: bool
     exist: bool
-    constant: NDArray[np.bool_] | None
+    varying: NDArray[np.bool_]
 
     def join(self, other: _Counts) -> _Counts:
         """Return what is known of the queries of both."""
-        constant = self.constant
-        if constant is not None and other.constant is not None:
-            constant = constant & other.constant
-        return _Counts(
-            self.finite and other.finite,
-            self.weigh or other.weigh,
-            self.exist or other.exist,
-            constant,
-        )
+        return _Counts(*map(operator.or_, self, other))
 
     def require(self, n_rows: int) -> None:
         """Raise a ValueError if no pair counts, or if weights overflow."""
-        if not self.finite:
+        if self.overflow:
             raise ValueError("sample_weight or query_weight too large: a pair's weight overflows")
         if not self.weigh and self.exist:
             raise ValueError(
@@ -496,12 +478,12 @@ class _Counts(NamedTuple):
 def _counted(settings: SolverSettings, reads_features: bool, data: RankingData) -> _Counts:
     """Find out whether pairs of some queries count, and which features differ if they are read."""
     weights = pair_operator(data, settings).pair_weights
-    weigh, constant = bool(weights.any()), None
+    weigh, varying = bool(weights.any()), np.ones(0, dtype=bool)
     if data.feature_map is None and (reads_features or scipy.sparse.issparse(data.X)):
-        constant = np.zeros(data.X.shape[1], dtype=bool)
-        constant[_constant_columns(data, weights > 0)] = True
+        varying = np.ones(data.X.shape[1], dtype=bool)
+        varying[_constant_columns(data, weights > 0)] = False
     exist = weigh or bool(data.has_pairs(settings.pairs).any())
-    return _Counts(bool(np.isfinite(weights).all()), weigh, exist, constant)
+    return _Counts(not np.isfinite(weights).all(), weigh, exist, varying)
 
 
 def _gram(settings: SolverSettings, features: Features) -> PairSums:
@@ -522,22 +504,15 @@ def _diagonal(settings: SolverSettings, features: Features) -> Vector:
         whole = rows.sum(np.ones(len(data.y)), thread_count())
         differences = data.preferences.compared(replace(data, offset=None), data.features())
         return np.stack([differences.diagonal(), whole])
-    weights = pair_operator(data, settings).pair_weights
-    total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
-    factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
+    if data.feature_map is None and scipy.sparse.issparse(data.X):
+        diagonal = np.maximum(SparseGram.of(data, settings.pairs).diagonal()[0], 0.0)
+    else:
+        weights = pair_operator(data, settings).pair_weights
+        total = np.bincount(data.queries.index(), data.v, minlength=len(weights))
+        factor = np.divide(2 * weights, total, out=np.zeros_like(weights), where=total > 0)
+        diagonal = scatter_diagonal(data, factor)
     # The diagonal is summed only over the queries with pairs.
-    return np.stack(
-        [scatter_diagonal(data, factor), rows.sum(np.ones(len(data.y)), thread_count())]
-    )
-
-
-def _range(features: Features) -> Vector:
-    """Return the lowest and the highest value of X."""
-    return np.array([features.data.X.min(), features.data.X.max()], np.float64)
-
-
-def _range_of_both(first: Vector, second: Vector) -> Vector:
-    return np.array([min(first[0], second[0]), max(first[1], second[1])])
+    return np.stack([diagonal, rows.sum(np.ones(len(data.y)), thread_count())])
 
 
 def _nothing(first: None, second: None) -> None:
@@ -554,17 +529,12 @@ def _constant_columns(data: RankingData, counted: NDArray[np.bool_]) -> Rows:
         varying = np.zeros(data.X.shape[1] + 1, dtype=np.int64)
         count_varying(data, False, counted, varying)
         return np.flatnonzero(varying[:-1] == 0)
-    columns, queries = np.arange(data.X.shape[1]), np.flatnonzero(counted)
-    order, offsets = data.queries.order, data.queries.offsets
-    begin, step = 0, 1
-    while len(columns) and begin < len(queries):  # most columns vary in the first few queries
-        part = queries[begin : begin + step]
-        sizes = offsets[part + 1] - offsets[part]
-        ends = np.cumsum(sizes)
-        rows = np.arange(ends[-1]) + np.repeat(offsets[part] - (ends - sizes), sizes)
-        values = data.X[np.ix_(rows if order is None else order[rows], columns)]
-        same = (values == values[np.repeat(ends - sizes, sizes)]).all(axis=0)
-        columns, begin, step = columns[same], begin + step, 2 * step
+    columns, first = np.arange(data.X.shape[1]), data.queries.first_rows()
+    rows = np.flatnonzero(counted[data.queries.index()])
+    for part in blocks(len(rows), ROWS_COMPARED):
+        own = rows[part]  # most columns vary in the first of them
+        values, others = (data.X[np.ix_(some, columns)] for some in (own, first[own]))
+        columns = columns[(values == others).all(axis=0)]
     return columns
 
 

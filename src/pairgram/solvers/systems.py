@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
 from math import inf
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
+from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
 from pairgram._support import limits, machine as memory
@@ -36,10 +37,12 @@ PROGRESS = 0.5
 # leave directions in which only the ridge decides, and residuals hardly see them. The solutions of
 # larger ridges do, and those of smaller ones start from them.
 LARGEST_ERROR, RIDGE_STEP = 1e-6, 10.0
-# The largest eigenvalue is found to this share, and looked at once in so many steps. The first ones
-# find it exactly where there are few features.
-EIGEN_TOLERANCE, EIGEN_STEPS = 1e-8, 20
+# The largest eigenvalue is found to this share, and mostly to far more.
+EIGEN_TOLERANCE = 1e-8
 EPSILON = float(np.finfo(np.float64).eps)
+
+# The last solutions of a system, of unit length, and their products with G.
+Kept = deque[tuple[Vector, Vector]]
 
 
 def systems_at_once(data: RankingData) -> int:
@@ -120,24 +123,26 @@ class Systems:
         tolerance = TOLERANCE if len(alphas) == 1 else PATH_TOLERANCE
         factors = [self._factor(number, scale) for number in range(len(self._systems))]
         found = np.empty((len(factors), len(alphas), self._n_features))
+        unsolved: list[float] = []
         descents = []
-        for number, (factor, side, out) in enumerate(
-            zip(factors, self._right_sides, found, strict=True)
-        ):
+        for number, (factor, side) in enumerate(zip(factors, self._right_sides, strict=True)):
             diagonal, size, _ = self._diagonals[number]
             squares = factor**2 * np.array([diagonal, size])
-            precondition = self._rows.preconditioner(number, scale) or Diagonal(squares[0])
-            descents.append(Descent(factor * side, squares, precondition, alphas, tolerance, out))
+            at = self._rows.preconditioner(number, scale) or Diagonal(squares[0])
+            told = factor * side, squares, at, alphas, tolerance
+            descents.append(descent(*told, found[number], unsolved))
         with single_threaded_blas:
-            while live := [number for number, one in enumerate(descents) if not one.is_done]:
+            wanted = {number: next(one) for number, one in enumerate(descents)}
+            while wanted:
                 if self.n_products >= self._most_products:
                     return None
-                directions = np.array(
-                    [factors[number] * descents[number].vector for number in live]
-                )
+                live = list(wanted)
+                directions = np.array([factors[number] * wanted[number] for number in live])
                 for number, product in zip(live, self.products(directions, live), strict=True):
-                    descents[number].take(factors[number] * product)
-        unsolved = [alpha for one in descents for alpha in one.unsolved]
+                    try:
+                        wanted[number] = descents[number].send(factors[number] * product)
+                    except StopIteration:
+                        del wanted[number]
         if unsolved:
             warnings.warn(
                 f"{limits.now.gradient_steps} steps of conjugate gradients do not solve "
@@ -157,41 +162,25 @@ class Systems:
             return self._rows.product(vectors, numbers)
 
     def largest_eigenvalue(self, *, scale: bool = False) -> float:
-        """Return λ_max of the first system, to 1e-8 and mostly to far more, by Lanczos steps.
+        """Return λ_max of the first system, by Lanczos steps."""
+        factor, n = self._factor(0, scale), self._n_features
+        diagonal = factor**2 * self._diagonals[0][0]
+        if n == 1 or not diagonal.any():
+            return float(diagonal.max(initial=0.0))
+        start = factor * self._right_sides[0]
 
-        The vectors are not made orthogonal again, which leaves the largest eigenvalue as it is. Its
-        relative error is at most the square of the residual over the gap to the next eigenvalue.
-        """
-        factor = self._factor(0, scale)
-        vector = factor * self._right_sides[0]
-        if not vector.any():
-            vector = factor**2 * self._diagonals[0][0]
-        if not vector.any():
-            return 0.0
-        vector /= np.linalg.norm(vector)
-        before, beside = np.zeros(len(vector)), 0.0
-        diagonal: list[float] = []
-        below: list[float] = []
+        def product(vector: Vector) -> Vector:
+            return factor * self.products((factor * vector.ravel())[None], [0])[0]
+
         with single_threaded_blas:
-            while True:
-                product = factor * self.products((factor * vector)[None], [0])[0]
-                product -= beside * before
-                diagonal.append(float(vector @ product))
-                product -= diagonal[-1] * vector
-                beside = float(np.linalg.norm(product))
-                n_steps = len(diagonal)
-                ends = n_steps == limits.now.gradient_steps or beside <= EPSILON * max(diagonal)
-                if ends or n_steps % EIGEN_STEPS == 0:
-                    two = (max(0, n_steps - 2), n_steps - 1)
-                    values, vectors = eigh_tridiagonal(
-                        diagonal, below, select="i", select_range=two
-                    )
-                    largest, residual = float(values[-1]), beside * abs(float(vectors[-1, -1]))
-                    gap = max(largest - float(values[0]), residual)
-                    if ends or residual**2 <= EIGEN_TOLERANCE * gap * largest:
-                        return max(largest, 0.0)
-                below.append(beside)
-                before, vector = vector, product / beside
+            (largest,) = eigsh(
+                LinearOperator((n, n), matvec=product, dtype=np.float64),
+                k=1,
+                v0=start if start.any() else diagonal,
+                tol=EIGEN_TOLERANCE,
+                return_eigenvectors=False,
+            )
+        return max(float(largest), 0.0)
 
     def _factor(self, number: int, scale: bool) -> Vector:
         """Return what the features of a system are multiplied by, (n_features,)."""
@@ -230,10 +219,18 @@ class Diagonal:
         return lambda residual: inverse * residual
 
 
-class Descent:
-    """The ridges of one system ``(G + alpha I) w = b``, from the largest down.
+def descent(
+    b: Vector,
+    squares: Vector,
+    precondition: Diagonal,
+    alphas: Vector,
+    tolerance: float,
+    out: Vector,
+    unsolved: list[float],
+) -> Generator[Vector, Vector, None]:
+    """Solve the ridges of one system ``(G + alpha I) w = b``, from the largest down.
 
-    Whoever drives it multiplies `vector` by G and hands the product to `take`, until `is_done`.
+    It yields vectors, which its driver multiplies by G and sends back.
 
     Parameters
     ----------
@@ -246,159 +243,75 @@ class Descent:
         The share of b below which true residuals are to fall.
     out : ndarray of shape (n_alphas, n_features), float64
         The solutions are written here.
-
-    Attributes
-    ----------
-    vector : ndarray of shape (n_features,)
-        A direction, or a solution whose true residual is to be found.
-    is_done : bool
     unsolved : list of float
-        The alphas whose true residuals are larger than they should be.
-
-    Notes
-    -----
-    A residual is carried along from step to step. When it is small enough, it is computed anew from
-    the product of the solution with G, for every ridge.
+        The alphas whose true residuals are larger than they should be are added.
     """
-
-    def __init__(
-        self,
-        b: Vector,
-        squares: Vector,
-        precondition: Diagonal,
-        alphas: Vector,
-        tolerance: float,
-        out: Vector,
-    ) -> None:
-        self._b, self._squares, self._out = b, squares, out
-        self._precondition = precondition
-        self._alphas, self._n_added, self._n_solved = alphas, 0, 0
-        self._sums = np.sqrt(self._squares.sum(axis=1))
-        self._wanted = tolerance * float(np.linalg.norm(b))
-        self._span = Span(b)
-        self.unsolved: list[float] = []
-        self.is_done = not len(alphas)
-        if not self.is_done:
-            self._begin()
-
-    def take(self, product: Vector) -> None:
-        """Go one step on, with G times `vector`, which may be overwritten."""
-        if self._checks:
-            self._check(product)
-            return
-        alpha = self._alphas[self._n_solved]
-        ridged = float(self.vector @ self.vector)
-        length = self._size / float(self.vector @ product + alpha * ridged)
-        step, product = length * self.vector, length * product
-        self._w += step
-        self._residual -= product
-        self._residual -= alpha * step
-        self._steps += 1
-        self._next_direction()
-
-    def _begin(self) -> None:
-        """Start with the next ridge."""
-        alpha = self._alphas[self._n_solved]
-        # For alpha 0 a preconditioner would change which norm is least.
-        self._preconditioned: Callable[[Vector], Vector] = np.array
-        if alpha > 0:
-            self._preconditioned = self._precondition.at(alpha)
-        self._w, image = self._span.solution(alpha)
-        self._residual = self._b - image - alpha * self._w
-        self._steps, self._before = 0, np.inf
-        self._restart()
-
-    def _restart(self) -> None:
-        """Begin to descend along the residual."""
-        self._size, self.vector, self._checks = 0.0, np.zeros(len(self._b)), False
-        self._next_direction()
-
-    def _next_direction(self) -> None:
-        """Choose the next direction, or the solution to be checked, or go on to the next ridge."""
-        tired = self._steps >= limits.now.gradient_steps
-        if tired or np.linalg.norm(self._residual) <= self._wanted:
-            self.vector, self._checks = self._w, True
-        else:
-            preconditioned = self._preconditioned(self._residual)
-            size = float(self._residual @ preconditioned)
-            share = size / self._size if self._size > 0 else 0.0
-            self.vector *= share
-            self.vector += preconditioned
-            self._size = size
-
-    def _check(self, product: Vector) -> None:
-        """Accept the solution if its true residual is small, or go on from it."""
-        alpha = self._alphas[self._n_solved]
-        self._residual = self._b - product - alpha * self._w
-        found = float(np.linalg.norm(self._residual))
-        ends = self._steps >= limits.now.gradient_steps or found > PROGRESS * self._before
-        if found > self._wanted and not ends:
-            self._before = found
-            self._restart()
-        else:
-            self._accept(found, product)
-
-    def _accept(self, found: float, image: Vector) -> None:
-        """Keep the solution of a residual and its product with G, and go on to the next ridge."""
-        alpha, largest = self._alphas[self._n_solved], self._squares[0].max()
-        unsure = not self._n_solved and found > LARGEST_ERROR * alpha * np.linalg.norm(self._w)
-        if unsure and not self._n_added and 0 < alpha < largest / RIDGE_STEP:
-            # Begin anew with larger ridges before the first.
-            self._n_added = max(1, int(np.log(largest / alpha) / np.log(RIDGE_STEP)))
-            added = alpha * RIDGE_STEP ** np.arange(self._n_added, 0.0, -1.0)
-            self._alphas = np.concatenate((added, self._alphas))
-            self._begin()
-            return
-        if self._n_solved >= self._n_added:
-            if found > max(self._wanted, self._largest_rounding()):
-                self.unsolved.append(alpha)
-            self._out[self._n_solved - self._n_added] = self._w
-        self._span.add(self._w, image)
-        self._n_solved += 1
-        self.is_done = self._n_solved == len(self._alphas)
-        if not self.is_done:
-            self._begin()
-
-    def _largest_rounding(self) -> float:
-        """Return what the rounding error of a true residual may be at most."""
-        varied, whole = np.sqrt(self._squares) @ np.abs(self._w)
-        return float(EPSILON * (self._sums[0] * whole + self._sums[1] * varied))
+    wanted = tolerance * float(np.linalg.norm(b))
+    largest, sums = squares[0].max(), np.sqrt(squares.sum(axis=1))
+    kept: Kept = deque(maxlen=KEPT_SOLUTIONS)
+    for number, alpha in enumerate(alphas):
+        w, left = yield from _solve(b, precondition, alpha, wanted, kept)
+        unsure = not number and left > LARGEST_ERROR * alpha * np.linalg.norm(w)
+        if unsure and 0 < alpha < largest / RIDGE_STEP:
+            kept.clear()
+            n_larger = max(1, int(np.log(largest / alpha) / np.log(RIDGE_STEP)))
+            for power in range(n_larger, -1, -1):
+                larger = alpha * RIDGE_STEP**power
+                w, left = yield from _solve(b, precondition, larger, wanted, kept)
+        # The rounding error of a true residual is this at most.
+        varied, whole = np.sqrt(squares) @ np.abs(w)
+        if left > max(wanted, EPSILON * (sums[0] * whole + sums[1] * varied)):
+            unsolved.append(alpha)
+        out[number] = w
 
 
-class Span:
-    """The last solutions of a system, of unit length, and their products with G."""
+def _solve(
+    b: Vector, precondition: Diagonal, alpha: float, wanted: float, kept: Kept
+) -> Generator[Vector, Vector, tuple[Vector, float]]:
+    """Solve one ridge; return the solution and the size of its true residual.
 
-    def __init__(self, b: Vector) -> None:
-        self._b, self._n_added = b, 0
-        self._vectors, self._images = np.empty((2, KEPT_SOLUTIONS, len(b)))
-        self._along = np.empty(KEPT_SOLUTIONS)
-        self._squares, self._products = np.empty((2, KEPT_SOLUTIONS, KEPT_SOLUTIONS))
+    A residual is carried along from step to step. When it is small enough, it is computed anew from
+    the product of the solution with G. The solution is added to those that are kept.
+    """
+    # For alpha 0 a preconditioner would change which norm is least.
+    preconditioned = precondition.at(alpha) if alpha > 0 else np.array
+    w, image = _combined(b, alpha, kept)
+    residual = b - image - alpha * w
+    n_steps, found = 0, inf
+    while True:
+        direction, size = np.zeros(len(b)), 0.0
+        while n_steps < limits.now.gradient_steps and np.linalg.norm(residual) > wanted:
+            ahead = preconditioned(residual)
+            before, size = size, float(residual @ ahead)
+            direction *= size / before if before > 0 else 0.0
+            direction += ahead
+            product = yield direction
+            ridged = float(direction @ direction)
+            length = size / float(direction @ product + alpha * ridged)
+            step = length * direction
+            w += step
+            residual -= length * product
+            residual -= alpha * step
+            n_steps += 1
+        image = yield w
+        residual = b - image - alpha * w
+        before, found = found, float(np.linalg.norm(residual))
+        if found <= wanted or n_steps >= limits.now.gradient_steps or found > PROGRESS * before:
+            break
+    if length := float(np.linalg.norm(w)):
+        kept.append((w / length, image / length))
+    return w, found
 
-    def add(self, w: Vector, image: Vector) -> None:
-        """Keep a solution and its product with G."""
-        if not (length := float(np.linalg.norm(w))):
-            return
-        number = self._n_added % KEPT_SOLUTIONS
-        self._n_added += 1
-        last = slice(min(self._n_added, KEPT_SOLUTIONS))
-        np.divide(w, length, out=self._vectors[number])
-        np.divide(image, length, out=self._images[number])
-        self._along[number] = self._vectors[number] @ self._b
-        vectors, images = self._vectors[last], self._images[last]
-        self._squares[number, last] = self._squares[last, number] = vectors @ vectors[number]
-        between = (vectors @ images[number] + images @ vectors[number]) / 2
-        self._products[number, last] = self._products[last, number] = between
 
-    def solution(self, alpha: float) -> tuple[Vector, Vector]:
-        """Return the Galerkin solution in the span, and its product with G."""
-        count = min(self._n_added, KEPT_SOLUTIONS)
-        if not count:
-            return np.zeros(len(self._b)), np.zeros(len(self._b))
-        last = slice(count)
-        values, vectors = np.linalg.eigh(self._squares[last, last])
-        large = values > 1e-13 * values[-1]
-        basis = vectors[:, large] / np.sqrt(values[large])
-        reduced = basis.T @ self._products[last, last] @ basis + alpha * np.eye(basis.shape[1])
-        found = np.linalg.lstsq(reduced, basis.T @ self._along[last], rcond=None)[0]
-        weights = basis @ found
-        return weights @ self._vectors[last], weights @ self._images[last]
+def _combined(b: Vector, alpha: float, kept: Kept) -> tuple[Vector, Vector]:
+    """Return the Galerkin solution in the span of those that are kept, and its product with G."""
+    if not kept:
+        return np.zeros(len(b)), np.zeros(len(b))
+    vectors, images = map(np.array, zip(*kept, strict=True))
+    values, turn = np.linalg.eigh(vectors @ vectors.T)
+    large = values > 1e-13 * values[-1]
+    basis = turn[:, large] / np.sqrt(values[large])
+    products = vectors @ images.T
+    reduced = basis.T @ (products + products.T) @ basis / 2 + alpha * np.eye(basis.shape[1])
+    weights = basis @ np.linalg.lstsq(reduced, basis.T @ (vectors @ b), rcond=None)[0]
+    return weights @ vectors, weights @ images

@@ -355,7 +355,7 @@ def solve_path(
     """
     whole = _sum_of(parts)
     total = whole.with_pairs(settings)
-    coordinates = replace(coordinates, _known={settings: total})
+    coordinates.known[settings] = total
     rests = [] if judge.folds is None else _rests(parts, judge.folds, settings)
     if coordinates.constraint is not None:
         alphas, solved = coordinates.constrained(total, alphas, scale)
@@ -462,14 +462,14 @@ def fit_ridges(
             coordinates = spec._coordinates(way.pattern)
         else:
             coordinates = Coordinates.of_features(way.pattern, spec.settings)
-        all_coordinates.append(coordinates.keeping_statistics())
+        all_coordinates.append(coordinates)
         readers += Blocks.of(table, coordinates.data, scores).steps
     totals = statistics_of(table, readers, spec.settings, any(spec.scales), folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates
         assert spec.alphas is not None
         total = totals[0, settings, 0].with_pairs(settings)
-        coordinates = replace(coordinates, _known={settings: total})
+        coordinates.known[settings] = total
         coef, sums, _ = coordinates.solve(settings, spec.alphas[0], scale=scale)
         fitted = {"form_": "primal", "_column_sums": sums}
         fitted |= spec._kept(ways[0].pattern, prior, {"coef_": coef})

@@ -15,7 +15,7 @@ from pairgram._support.arrays import features_among, judged, require_columns
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData
-from pairgram.data.hashed_ids import IdSet, QueryIds
+from pairgram.data.hashed_ids import QueryIds
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.data.streams import Stream
 from pairgram.features.gaps import refuse_sparse
@@ -80,7 +80,7 @@ class ScannedTable(Table, Stream):
             feature_map = total._total.fitted_map(rows, table.feature_names)
         empty = total._of(
             PairSums(settings, feature_map, table.feature_names, fill=fill),
-            QueryIds(None if total.ids is None else IdSet()),
+            QueryIds.of(total.ids),
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         block, needs_queries = partial(_added, empty, pattern), not settings.joins_all_rows
