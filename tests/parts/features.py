@@ -2,7 +2,6 @@
 
 from pairgram.features import base, kernels, nystroem, random_nodes
 from pairgram.features.base import describe_map, node_map_of, same_map
-from pairgram.features.formulas import Atom, Column, Product, constant, sum_of, through
 from pairgram.features.gaps import fill_values, filled, known_medians
 from pairgram.features.inputs import fit_inputs
 from pairgram.features.kernel_map import Kernel
@@ -10,12 +9,8 @@ from pairgram.features.kernel_values import kernel_nodes
 from pairgram.features.kernels import kernel_of
 
 __all__ = [
-    "Atom",
-    "Column",
     "Kernel",
-    "Product",
     "base",
-    "constant",
     "describe_map",
     "fill_values",
     "filled",
@@ -28,6 +23,4 @@ __all__ = [
     "nystroem",
     "random_nodes",
     "same_map",
-    "sum_of",
-    "through",
 ]

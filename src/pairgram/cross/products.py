@@ -15,13 +15,13 @@ import pairgram._core as _core
 from pairgram._support.checks import AnyArray, ArgumentError, verbatim
 from pairgram._support.parameters import COUNT, TEXT, Setting, is_integer, list_of, optional
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, require
+from pairgram.cross.named_columns import Columns, column_numbers, columns_in_file
 from pairgram.cross.sides import Sides
 from pairgram.features.base import (
     FeatureMap,
+    Formula,
     finite_rows,
 )
-from pairgram.features.columns import Columns, column_numbers, columns_in_file
-from pairgram.features.formulas import Sum, Times
 
 if TYPE_CHECKING:
     from pairgram._support.checks import Vector
@@ -164,14 +164,13 @@ class Cross(FeatureMap):
         columns = np.concatenate([self.kept_, self.left_, self.right_])
         return Sides(self.left_, n_left, n_right, right, columns)
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         n_kept, identity = len(self.kept_), np.eye(self.n_features_in_)
         rows = coef[n_kept:].reshape(-1, len(self.right_))
         weights = np.zeros(self.n_features_in_)
         weights[self.kept_] = coef[:n_kept]
         weights[self.right_] += rows[0]
-        sides = np.hstack([identity[:, self.left_] @ rows[1:], identity[:, self.right_]])
-        products = x.over((Times(x.over((x, sides))), np.ones((len(self.right_), 1))))
+        products = x.products(identity[:, self.left_] @ rows[1:], identity[:, self.right_])
         return x.times(weights[:, None]).plus(products)
 
     def _node_map(self, dtype: DTypeLike) -> Any:

@@ -37,7 +37,6 @@ from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import PARAMETERS, stored
 from pairgram._support.schema import Kind, brief, check_record
 from pairgram._support.whole_fit import WholeFit
-from pairgram.features.formulas import Sum
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike, Transformer
@@ -167,6 +166,34 @@ def score_features(H: Matrix, coefs: Vector) -> Vector:
     return _core.score_rows(rows, np.ascontiguousarray(coefs), thread_count())
 
 
+def native_nodes(
+    dtype: DTypeLike,
+    weights: AnyArray,
+    bias: AnyArray,
+    square: AnyArray | None,
+    segments: list[tuple[int, int, str]],
+    *,
+    origin: AnyArray | None = None,
+    tail: AnyArray | None = None,
+    in_double: bool = False,
+    **options: Any,
+) -> Any:
+    """Return the compiled map for rows of a dtype. The arrays that describe it are converted.
+
+    csrc/features/node_map.hpp gives its formula. With `in_double`, rows of float32 are mapped
+    in float64, and the outputs are rounded.
+    """
+    single = np.dtype(dtype) == np.float32
+    narrow = single and not in_double
+    make: Any = _core.NodeMap32 if narrow else _core.NodeMap64
+    arrays = [
+        None if a is None else np.ascontiguousarray(a, np.float32 if narrow else np.float64)
+        for a in (weights, bias, square, origin, tail)
+    ]
+    node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
+    return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
+
+
 class Unmade(Protocol):
     """What fits do in place of making all the features of a fitted map, which are very many."""
 
@@ -189,6 +216,28 @@ class Unmade(Protocol):
         self, data: Any, settings: Any, eigen: Any, folds: Any, alphas: Vector
     ) -> tuple[Vector, Vector] | None:
         """Return scores and shares of whole folds that are held out, or None, as above."""
+
+
+class Formula(Protocol):
+    """Values of rows in other systems, from which maps make formulas by these methods."""
+
+    def times(self, matrix: Any, offset: Any = 0.0) -> Formula:
+        """Return ``values @ matrix + offset``."""
+
+    def plus(self, other: Any) -> Formula:
+        """Return the sum of both."""
+
+    def nodes(self, name: str, weights: Vector, bias: Vector, coef: Vector) -> Formula:
+        """Return ``Σ coef_k g(weights_kᵀ x + bias_k)``, where "cos" or an activation names g."""
+
+    def radial(self, centres: Vector, bias: Vector, coef: Vector) -> Formula:
+        """Return ``Σ coef_k exp(−bias_k ‖x − centres_k‖²)``."""
+
+    def products(self, left: Vector, right: Vector) -> Formula:
+        """Return ``Σ (left_kᵀ x) (right_kᵀ x)``."""
+
+    def of_kernel(self, kernel: Any, rows: Vector, coef: Vector) -> Formula:
+        """Return ``Σ coef_i k(x, rows_i)`` of a `KernelFunction`."""
 
 
 class ValueMap(ABC):
@@ -307,7 +356,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         The message calls it row number `row`.
         """
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         """Return a linear model of the features of rows x as a formula, for other systems."""
         raise _no_formula(self)
 
@@ -506,7 +555,7 @@ def rounding_of(feature_map: FeatureMap, X: Matrix) -> Vector:
     return feature_map._rounding(X)
 
 
-def formula_of(feature_map: Transformer | None, x: Sum, coef: Vector) -> Sum:
+def formula_of(feature_map: Transformer | None, x: Formula, coef: Vector) -> Formula:
     """Return a linear model of the features that a fitted transformer makes of rows x.
 
     If `feature_map` is None, the features are the rows themselves.

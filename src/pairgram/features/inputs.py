@@ -45,7 +45,6 @@ from pairgram.features.base import (
     unmade,
     unwhitened,
 )
-from pairgram.features.formulas import AnyColumn, through
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
@@ -152,10 +151,6 @@ class FittedInputs(ABC):
             out[rows] = self.values(X[rows].toarray())
         return out
 
-    @abstractmethod
-    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
-        """Return the columns that are made of the columns of X, as formulas."""
-
     def names(self, names: Sequence[Any] | None) -> Any:
         """Return names of the columns that are made, given those of X, or None for None."""
         return names
@@ -205,13 +200,6 @@ class ScaledInputs(FittedInputs):
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
         return _rounding_of(self.values(X), 4)
 
-    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
-        """Return the columns that are made of the columns of X, as formulas."""
-        return [
-            column.scaled(float(factor), float(-centre * factor))
-            for column, factor, centre in zip(columns, self.factors, self.centre, strict=True)
-        ]
-
     def _of_sparse(self, X: Any) -> Any:
         if not self.keeps_zeros:
             return super()._of_sparse(X)
@@ -245,13 +233,14 @@ class QuantileInputs(FittedInputs):
         return len(self.ends)
 
     @property
-    def _keeps_inputs(self) -> bool:
+    def keeps_inputs(self) -> bool:
+        """Whether the columns of X come before their functions."""
         return self.kind == "raw+quantile"
 
     @property
     def parts(self) -> tuple[str, ...]:
         """What the columns that are made of a column are called."""
-        return ("raw", "quantile") if self._keeps_inputs else (self.kind,)
+        return ("raw", "quantile") if self.keeps_inputs else (self.kind,)
 
     @property
     def n_outputs(self) -> int:
@@ -261,7 +250,7 @@ class QuantileInputs(FittedInputs):
     def columns(self) -> _core.InputColumns:
         """Return the compiled form."""
         return _core.InputColumns.functions(
-            self.knots, self.values_at_knots, self.ends, self._keeps_inputs
+            self.knots, self.values_at_knots, self.ends, self.keeps_inputs
         )
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -275,24 +264,13 @@ class QuantileInputs(FittedInputs):
     def rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
         found = _rounding_of(self.values(X), 64)
-        if self._keeps_inputs:
+        if self.keeps_inputs:
             found[: self.n_features_in_] = 0.0
         return found
 
-    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
-        """Return the columns that are made of the columns of X, as formulas."""
-        begins = [0, *self.ends.tolist()]
-        return [
-            *(columns if self._keeps_inputs else []),
-            *(
-                through(column, self.knots[begin:end], self.values_at_knots[begin:end])
-                for column, begin, end in zip(columns, begins, self.ends.tolist(), strict=False)
-            ),
-        ]
-
     def names(self, names: Sequence[Any] | None) -> Any:
         """Return names of the columns that are made, given those of X, or None for None."""
-        if names is None or not self._keeps_inputs:
+        if names is None or not self.keeps_inputs:
             return names
         return [*names, *(f"quantile of {name}" for name in names)]
 

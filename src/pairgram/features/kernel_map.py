@@ -33,8 +33,7 @@ from pairgram._support.schema import (
     Sizes,
     require,
 )
-from pairgram.features.base import FeatureMap, RowScorer, dense, finite_rows, is_kernel
-from pairgram.features.formulas import Sum
+from pairgram.features.base import FeatureMap, Formula, RowScorer, dense, finite_rows, is_kernel
 from pairgram.features.kernel_values import (
     KernelFunction,
     check_symmetric,
@@ -44,7 +43,6 @@ from pairgram.features.kernel_values import (
 from pairgram.features.kernels import (
     KernelLike,
     is_precomputed,
-    kernel_formula,
     kernel_of,
     takes_rows_as_given,
 )
@@ -233,14 +231,14 @@ class Kernel(FeatureMap):
     def _node_map(self, dtype: DTypeLike) -> None:
         """Return None: compiled least squares does not apply this map."""
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         rows = self.support_rows_
         if rows is None:
             raise ValueError(
                 "kernel='precomputed' needs kernel values with the training rows, which an engine "
                 "does not have: fit with a named kernel, or Nystroem"
             )
-        return kernel_formula(self._kernel, np.asarray(dense(rows), np.float64), x, coef)
+        return x.of_kernel(self._kernel, np.asarray(dense(rows), np.float64), coef)
 
     _in_file = Kind(
         {

@@ -28,6 +28,7 @@ from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, INT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     FeatureMap,
+    Formula,
     RowScorer,
     ValueMap,
     dense,
@@ -35,7 +36,6 @@ from pairgram.features.base import (
     generator,
     scores_in_blocks,
 )
-from pairgram.features.formulas import Sum
 from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
     KernelFunction,
@@ -44,7 +44,7 @@ from pairgram.features.kernel_values import (
     kernel_nodes,
     kernel_values,
 )
-from pairgram.features.kernels import KernelLike, is_precomputed, kernel_formula, kernel_of
+from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
@@ -371,8 +371,8 @@ default="rbf"
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
-        return kernel_formula(self._kernel, self.components_, x, self.whitening_ @ coef)
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
+        return x.of_kernel(self._kernel, self.components_, self.whitening_ @ coef)
 
     _in_file = Kind(
         {

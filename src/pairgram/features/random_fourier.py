@@ -12,8 +12,7 @@ from pairgram._support.checks import AnyArray, Vector
 from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Kind
-from pairgram.features.base import FeatureMap, finite_rows, generator
-from pairgram.features.formulas import Apply, Sum, native_nodes
+from pairgram.features.base import FeatureMap, Formula, finite_rows, generator, native_nodes
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, RandomState, RowsLike
@@ -137,9 +136,8 @@ class RandomFourier(FeatureMap):
             in_double=self.kernel_ == "laplacian",
         )
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
-        root = (2 / len(self.bias_)) ** 0.5
-        return x.over((Apply(x.times(self.weights_, self.bias_), "cos"), root * coef[:, None]))
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
+        return x.nodes("cos", self.weights_, self.bias_, (2 / len(coef)) ** 0.5 * coef)
 
     _in_file = Kind(
         {"fitted": {"kernel_": FOURIER_KERNEL, "gamma_": POSITIVE}},

@@ -20,13 +20,14 @@ from pairgram.features.base import (
     MAX_CONDITION,
     NOISE,
     FeatureMap,
+    Formula,
     LinearNodes,
     RowScorer,
     finite_rows,
     generator,
     linear_nodes,
+    native_nodes,
 )
-from pairgram.features.formulas import ACTIVATIONS, Apply, Radial, Sum, native_nodes
 from pairgram.features.inputs import after_inputs, parts_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Activation = ActivationName | Callable[[AnyArray], AnyArray]
 Activations = Activation | Sequence[Activation]
+COMPILED = {"sine": "sin"}  # names in compiled code that are others
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
@@ -223,19 +225,19 @@ class RandomNodes(FeatureMap):
         weights, offset = nodes.fold(coef)
         return RowScorer([(None, weights)], float(offset))
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         made = x.times(np.zeros((self.n_features_in_, 1)))
         for begin, end, kind in self._segments:
             matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
-            own = coef[begin:end, None]
+            own = coef[begin:end]
             if not isinstance(kind, str):
                 raise ValueError("activation is a Python callable, which cannot be exported")
             if kind == "linear":
-                made = made.plus(x.times(matrix @ own, bias @ own))
+                made = made.plus(x.times((matrix @ own)[:, None], bias @ own))
             elif kind == "gaussian":
-                made = made.plus(x.over((Radial(x, matrix.T, bias), own)))
+                made = made.plus(x.radial(matrix.T, bias, own))
             else:
-                made = made.plus(x.over((Apply(x.times(matrix, bias), kind), own)))
+                made = made.plus(x.nodes(kind, matrix, bias, own))
         return made
 
     def _linear_parts(self, dtype: DTypeLike) -> Any:
@@ -251,7 +253,7 @@ class RandomNodes(FeatureMap):
                     bias[begin:end] = b * (centres**2).sum(axis=0)
                     square[begin:end] = b
         segments = [
-            (begin, end, ACTIVATIONS[kind].compiled if isinstance(kind, str) else "linear")
+            (begin, end, COMPILED.get(kind, kind) if isinstance(kind, str) else "linear")
             for begin, end, kind in self._segments
         ]
         return native_nodes(dtype, weights, bias, square, segments)

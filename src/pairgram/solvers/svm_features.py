@@ -16,8 +16,14 @@ from pairgram._support.arrays import blocks
 from pairgram._support.checks import AnyArray, Vector
 from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import FeatureMap, ValueMap, checked, node_map_of, unwhitened
-from pairgram.features.formulas import native_nodes
+from pairgram.features.base import (
+    FeatureMap,
+    ValueMap,
+    checked,
+    native_nodes,
+    node_map_of,
+    unwhitened,
+)
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
