@@ -1,12 +1,14 @@
 """The parts of features that have tests of their own."""
 
+from sklearn.base import clone
+
 from pairgram.features import base, kernels, nystroem, random_nodes
 from pairgram.features.base import describe_map, node_map_of, same_map
 from pairgram.features.gaps import fill_values, filled, known_medians
-from pairgram.features.inputs import fit_inputs
 from pairgram.features.kernel_map import Kernel
 from pairgram.features.kernel_values import kernel_nodes
 from pairgram.features.kernels import kernel_of
+from pairgram.features.row_values import WORDS
 
 __all__ = [
     "Kernel",
@@ -24,3 +26,8 @@ __all__ = [
     "random_nodes",
     "same_map",
 ]
+
+
+def fit_inputs(kind, X, weights=None):
+    """Return the scale of a word, fitted to rows."""
+    return clone(WORDS[kind]).fit(X, sample_weight=weights)

@@ -415,11 +415,14 @@ def _scaled(inputs: Any, columns: list[AnyColumn]) -> list[AnyColumn]:
     if inputs.factors is not None:
         return [
             column.scaled(float(factor), float(-centre * factor))
-            for column, factor, centre in zip(columns, inputs.factors, inputs.centre, strict=True)
+            for column, factor, centre in zip(
+                columns, inputs.factors, inputs.arrays["inputs_centre"], strict=True
+            )
         ]
-    parts = (np.split(at, inputs.ends[:-1]) for at in (inputs.knots, inputs.values_at_knots))
+    ends = inputs.arrays["inputs_ends"][:-1]
+    parts = (np.split(inputs.arrays[f"inputs_{name}"], ends) for name in ("knots", "values"))
     made = [through(*one) for one in zip(columns, *parts, strict=True)]
-    return columns + made if inputs.keeps_inputs else made
+    return columns + made if len(inputs.parts) > 1 else made
 
 
 def _score(feature_map: Any, coef: Vector, x: Sum) -> Any:

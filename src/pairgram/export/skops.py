@@ -8,7 +8,7 @@ from pairgram._rooms import words_of
 TYPES = {
     "data.hashed_ids": ("IdSet", "QueryIds"),
     "data.pairs": ("Pairs",),
-    "features.inputs": ("QuantileInputs", "ScaledInputs"),
+    "features.inputs": ("FittedInputs",),
     "features.kernel_map": ("Kernel",),
     "features.kernel_values": ("KernelFunction",),
     "features.nystroem": ("Nystroem",),

@@ -240,25 +240,30 @@ class Formula(Protocol):
         """Return ``Σ coef_i k(x, rows_i)`` of a `KernelFunction`."""
 
 
-class ValueMap(ABC):
-    """A fitted map of rows to values, from which `shift` is taken if it is not None.
+@dataclass(frozen=True, eq=False)
+class ValueMap:
+    """A fitted map of rows to values. Compiled code computes them in float64, of rows of float64.
 
-    Compiled code computes the values in float64, from rows of float64.
+    Attributes
+    ----------
+    feature_map : FeatureMap
+        The map that checks the rows.
+    values : callable
+        It returns the values of dense or CSR rows that have been checked, less the shift.
+    node_map : callable
+        It returns the compiled map of rows of a type, without the shift; None if there is none.
+    shift : ndarray of shape (n_values,), or None
+        What is taken from the values.
     """
 
-    shift: Vector | None
+    feature_map: FeatureMap
+    values: Callable[[Matrix], AnyArray]
+    node_map: Callable[[DTypeLike], Any]
+    shift: Vector | None = None
 
-    @abstractmethod
     def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform` of a `FeatureMap`."""
-
-    @abstractmethod
-    def values(self, X: Matrix) -> AnyArray:
-        """Return the values of dense or CSR rows that have been checked, (n_rows, n_values)."""
-
-    @abstractmethod
-    def node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map to values without the shift, or None if there is none."""
+        return self.feature_map._checked(X)
 
     def transform(self, X: RowsLike) -> AnyArray:
         """Return the values of dense or CSR rows, (n_rows, n_values)."""
@@ -360,14 +365,14 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Return a linear model of the features of rows x as a formula, for other systems."""
         raise _no_formula(self)
 
-    @abstractmethod
     def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         """Return arrays, named "map_…", and settings that JSON can hold, for a model file."""
+        raise NotImplementedError
 
     @classmethod
-    @abstractmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
         """Make the fitted map that `_describe` described."""
+        raise NotImplementedError
 
     @abstractmethod
     def _same(self, other: Self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -323,8 +324,14 @@ default="rbf"
 
         Smaller values lose less if they are rounded to single precision.
         """
-        mean = _KernelValues(self).transform(self.components_[:LANDMARKS_OF_MEAN]).mean(axis=0)
-        return _KernelValues(self, mean), self.whitening_
+        nodes = partial(kernel_nodes, self._kernel, self.components_)
+        mean = self._kernel_values(self.components_[:LANDMARKS_OF_MEAN]).mean(axis=0)
+        return ValueMap(self, lambda X: self._kernel_values(X) - mean, nodes, mean), self.whitening_
+
+    def _kernel_values(self, X: Matrix) -> Vector:
+        """Return the kernel values of rows that have been checked with the landmarks."""
+        with single_threaded_blas:
+            return kernel_values(self._kernel, X, self.components_)
 
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer that multiplies kernel values by the whitened coefficients.
@@ -340,7 +347,7 @@ default="rbf"
         """Return the scores of checked rows from their kernel values; see `FeatureMap._scores`."""
         if not self._scores_kernel_values:
             return super()._scores(X, coefs)
-        return scores_in_blocks(_KernelValues(self).values, X, self._model_of_values(coefs))
+        return scores_in_blocks(self._kernel_values, X, self._model_of_values(coefs))
 
     @property
     def _scores_kernel_values(self) -> bool:
@@ -363,8 +370,7 @@ default="rbf"
         return out
 
     def _rounding(self, X: Matrix) -> Vector:
-        with single_threaded_blas:
-            K = kernel_values(self._kernel, X, self.components_)
+        K = self._kernel_values(X)
         size = np.abs(self.whitening_)
         terms = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
         if X.dtype == np.float32 and self._kernel.at_most_one:
@@ -422,37 +428,6 @@ default="rbf"
             and np.array_equal(self.components_, other.components_)
             and np.array_equal(self.whitening_, other.whitening_)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _KernelValues(ValueMap):
-    """The map of rows to ``k(x, Z) − shift`` in float64, the values before whitening.
-
-    Attributes
-    ----------
-    feature_map : Nystroem
-    shift : ndarray of shape (n_landmarks,), or None
-    """
-
-    feature_map: Nystroem
-    shift: Vector | None = None
-
-    def checked(self, X: RowsLike) -> Any:
-        """Check the rows and return them."""
-        return self.feature_map._checked(X)
-
-    def node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map to kernel values, or None for a callable kernel."""
-        return kernel_nodes(self.feature_map._kernel, self.feature_map.components_, dtype)
-
-    def values(self, X: Matrix) -> Vector:
-        """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
-        fitted = self.feature_map
-        with single_threaded_blas:
-            K = kernel_values(fitted._kernel, X, fitted.components_)
-        if self.shift is not None:
-            K -= self.shift
-        return K
 
 
 def _whitening(K: Vector, tol: float) -> Vector:

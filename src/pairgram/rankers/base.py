@@ -518,7 +518,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if chain.fill is not None:
             arrays["fill_values"] = chain.fill.fill_
         if chain.inputs is not None:
-            arrays |= chain.inputs.arrays()
+            arrays |= chain.inputs.arrays
         names = ("uses_qid_", "n_features_in_", "form_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
