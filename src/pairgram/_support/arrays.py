@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import scipy.sparse
@@ -29,7 +29,7 @@ from pairgram._support.checks import (
 )
 
 if TYPE_CHECKING:
-    from pairgram._support.types import BaseEstimator, Matrix, RowsLike, Sparse
+    from pairgram._support.types import BaseEstimator, RowsLike, Sparse
 
 _TIMES = "subtract a reference from times and divide by a unit, such as a day"
 # For each kind, what the names of its types begin with in NumPy, pandas, polars or pyarrow, without
@@ -148,7 +148,7 @@ def _not_numbers_in(X: RowsLike) -> dict[Any, str]:
     for number, (label, dtype) in enumerate(_types_of(X)):
         kind = kind_of(dtype)
         if kind == "objects":  # the type says nothing
-            kind = _kind_of_values(_column(X, number, label))
+            kind = kind_of_values(_column(X, number, label))
         if kind != "numbers":
             found[label] = kind
     return found
@@ -282,16 +282,7 @@ def _column(X: Any, number: int, label: object) -> Any:
     return np.asarray(X.iloc[:, number] if hasattr(X, "iloc") else X[label])
 
 
-def kind_in(values: object) -> str:
-    """Return "numbers", or the kind of the first value of a column that is no number."""
-    if is_plain(values) or (isinstance(values, list) and {*map(type, values)} <= {float, int}):
-        return "numbers"  # without a copy
-    own = getattr(values, "dtype", None)
-    kind = "objects" if own is None else kind_of(own)
-    return _kind_of_values(np.asarray(values, object)) if kind == "objects" else kind
-
-
-def _kind_of_values(column: AnyArray) -> str:
+def kind_of_values(column: AnyArray) -> str:
     """Return the kind of the first value that is no number, and the value, or "numbers"."""
     if column.dtype.kind != "O":
         return kind_of(column.dtype)
@@ -458,40 +449,6 @@ def with_plain_types(frame: Any, *, dense: bool = False) -> Any:
     return frame.astype(changed) if changed else frame
 
 
-@overload
-def read_rows(
-    X: RowsLike,
-    name: str = "X",
-    *,
-    estimator: BaseEstimator | None = None,
-    reset: bool = False,
-    sparse: Literal["csr"] = "csr",
-) -> Matrix: ...
-
-
-@overload
-def read_rows(
-    X: RowsLike,
-    name: str = "X",
-    *,
-    estimator: BaseEstimator | None = None,
-    reset: bool = False,
-    sparse: Literal[False],
-) -> AnyArray: ...
-
-
-@overload
-def read_rows(
-    X: RowsLike,
-    name: str = "X",
-    *,
-    estimator: BaseEstimator,
-    y: ArrayLike | None,
-    reset: bool = False,
-    sparse: Literal["csr", False] = "csr",
-) -> tuple[Matrix, AnyArray]: ...
-
-
 def read_rows(
     X: RowsLike,
     name: str = "X",
@@ -591,11 +548,11 @@ def refuse_lossy(values: object, name: str) -> None:
             "with numbers"
         )
         raise ArgumentError(name, text, **dict(zip(("row", "column"), at, strict=False)))
-    kinds = {type(value) for value in values} if isinstance(values, (list, tuple)) else ()
+    kinds = (
+        {*map(_kind_of_class, {*map(type, values)})} if isinstance(values, (list, tuple)) else ()
+    )
     dtype = getattr(values, "dtype", None)
-    if getattr(dtype, "kind", "") == "c" or any(
-        issubclass(kind, (complex, np.complexfloating)) for kind in kinds
-    ):
+    if getattr(dtype, "kind", "") == "c" or "complex numbers" in kinds:
         text = f"{_COMPLEX}: {{argument}} must be real numbers, got {dtype or 'complex'}"
         raise ArgumentError(name, text)
 

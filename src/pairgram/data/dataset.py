@@ -595,19 +595,19 @@ def read_labelled(
     if estimator is not None:
         require_label_each(X, y, of)
         given = cast("ArrayLike", y)
-        X, labels = read_rows(X, f"X{of}", estimator=estimator, y=given, reset=reset)
-        return X, real_array(labels, "y")
-    X = read_rows(X, f"X{of}")
+        rows, labels = read_rows(X, f"X{of}", estimator=estimator, y=given, reset=reset)
+        return rows, real_array(labels, "y")
+    rows = read_rows(X, f"X{of}")
     labels = real_array(column_or_1d(y, warn=True), "y")
-    if len(labels) != X.shape[0]:
+    if len(labels) != rows.shape[0]:
         raise ArgumentError(
-            "y", f"must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
+            "y", f"must have a label for each of the {rows.shape[0]} rows of X, got {len(labels)}"
         )
     if (row := not_finite(labels)) is not None:
         raise ArgumentError(
             "y", f"must not hold NaN or infinity, got {labels[row]} in {{place}}", row=row
         )
-    return X, labels
+    return rows, labels
 
 
 def _in_range(weights: Vector | None) -> Vector | None:

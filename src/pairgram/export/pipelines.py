@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import kind_in
+from pairgram._support.arrays import is_plain, kind_of, kind_of_values
 from pairgram._support.checks import AnyArray
 from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
@@ -153,13 +153,22 @@ class PipelineScorer:
         return columns
 
 
+def _kind_in(values: object) -> str:
+    """Return "numbers", or the kind of the first value of a column that is no number."""
+    if is_plain(values) or (isinstance(values, list) and {*map(type, values)} <= {float, int}):
+        return "numbers"  # without a copy
+    own = getattr(values, "dtype", None)
+    kind = "objects" if own is None else kind_of(own)
+    return kind_of_values(np.asarray(values, object)) if kind == "objects" else kind
+
+
 def _column_of(given: Any, name: Any, dtype: type) -> AnyArray:
     """Return the values of a column, (n_rows,)."""
     try:
         values = given[name]
     except KeyError:
         raise ValueError(f"X has no column {name!r}") from None
-    if dtype is float and (kind := kind_in(values)) != "numbers":  # such as the text "1"
+    if dtype is float and (kind := _kind_in(values)) != "numbers":  # such as the text "1"
         raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
     found: AnyArray = np.asarray(values, dtype)
     if found.ndim != 1:

@@ -34,7 +34,7 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import AnyArray, Vector, naming_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import PARAMETERS, stored
+from pairgram._support.parameters import stored
 from pairgram._support.schema import Kind, brief, check_record
 from pairgram._support.whole_fit import WholeFit
 
@@ -463,10 +463,10 @@ def finite_rows(
     """
     X = with_entries(X)
     names = column_names(X)
-    X = read_rows(X, estimator=estimator, reset=reset, sparse=sparse)
+    rows = read_rows(X, estimator=estimator, reset=reset, sparse=sparse)
     with naming_not_finite(names):
-        require_finite(X, "X", with_row=reset)
-    return X
+        require_finite(rows, "X", with_row=reset)
+    return rows
 
 
 def mapped(feature_map: Transformer, X: Matrix) -> AnyArray:
@@ -685,8 +685,7 @@ def kind_of_map(kind: str) -> Kind:
     names = signature(own).parameters
     in_file = own._in_file
     others = (name for name in names if name not in in_file.settings)
-    keys = (key if (key := f"{kind}.{name}") in PARAMETERS else name for name in others)
-    return in_file._replace(settings={**stored(*keys), **in_file.settings})
+    return in_file._replace(settings={**stored(kind, *others), **in_file.settings})
 
 
 def check_map(settings: Any) -> Kind:

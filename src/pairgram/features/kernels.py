@@ -185,6 +185,6 @@ def kernel_matrix(
 
 
 def _rows(X: RowsLike, name: str) -> Matrix:
-    X = read_rows(X, name)
-    require_finite(X, name)
-    return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
+    rows = read_rows(X, name)
+    require_finite(rows, name)
+    return scipy.sparse.csr_array(rows) if scipy.sparse.issparse(rows) else rows

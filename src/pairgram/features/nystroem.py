@@ -383,7 +383,7 @@ default="rbf"
     _in_file = Kind(
         {
             "fitted": {
-                **stored("gamma", "degree", "coef0"),
+                **stored("Nystroem", "gamma", "degree", "coef0"),
                 "name": NAMED_KERNEL,
                 "gamma": POSITIVE,
             },
