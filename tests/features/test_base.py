@@ -65,11 +65,6 @@ class Squares(base.FeatureMap):
     def _values(self, X):
         return X**2
 
-    def _describe(self):
-        raise NotImplementedError
-
-    _restore = _describe
-
     def _same(self, other):
         return self.n_features_in_ == other.n_features_in_
 

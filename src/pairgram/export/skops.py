@@ -10,7 +10,6 @@ TYPES = {
     "data.pairs": ("Pairs",),
     "features.inputs": ("FittedInputs",),
     "features.kernel_map": ("Kernel",),
-    "features.kernel_values": ("KernelFunction",),
     "features.nystroem": ("Nystroem",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),

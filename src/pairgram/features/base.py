@@ -282,8 +282,9 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     n_features_in_: int
     _n_features_out: int
-    # What a file holds of a fitted map: its parameters, and these settings and arrays. The
-    # dimensions "features" and "outputs" are those of its inputs and outputs.
+    # What a file holds of a fitted map beside its parameters. The array "map_weights" is the
+    # attribute `weights_`, and the settings "fitted" are attributes. The dimensions "features" and
+    # "outputs" are those of its inputs and outputs.
     _in_file: ClassVar[Kind]
     # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
     _scores_sparse = True
@@ -365,18 +366,33 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Return a linear model of the features of rows x as a formula, for other systems."""
         raise _no_formula(self)
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        """Return arrays, named "map_…", and settings that JSON can hold, for a model file."""
-        raise NotImplementedError
+    def _state(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return the arrays and the settings of the fit, by their names in a file."""
+        arrays = {}
+        for key in self._in_file.arrays:
+            name = key.rstrip("?")
+            if (array := getattr(self, f"{name[4:]}_", None)) is not None:
+                arrays[name] = array
+        return arrays, {name: getattr(self, name) for name in self._in_file.settings["fitted"]}
 
     @classmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        """Make the fitted map that `_describe` described."""
-        raise NotImplementedError
+        """Make a fitted map of what a file holds of it."""
+        fitted = settings.pop("fitted")
+        self = cls(**settings)
+        self.__dict__.update(fitted)
+        for key, (_, dimensions) in cls._in_file.arrays.items():
+            if (array := arrays.get(name := key.rstrip("?"))) is not None:
+                setattr(self, f"{name[4:]}_", array)
+                if "features" in dimensions:
+                    self.n_features_in_ = array.shape[dimensions.index("features")]
+        return self
 
-    @abstractmethod
     def _same(self, other: Self) -> bool:
         """Tell whether another fitted map of this class makes the same features."""
+        (mine, fitted), (theirs, of_other) = self._state(), other._state()
+        same = fitted == of_other and mine.keys() == theirs.keys()
+        return same and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -428,7 +444,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _saved_parameters(self) -> dict[str, Any]:
         """Return the current parameters, as a model file holds them."""
         parameters = self.get_params(deep=False)
-        if not isinstance(parameters["random_state"], Integral):
+        if not isinstance(parameters.get("random_state", 0), Integral):
             parameters["random_state"] = None
         return parameters
 
@@ -662,8 +678,8 @@ def describe_map(
             f"feature_map is a {kind}, which a file cannot hold without running code when it is "
             f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
         )
-    arrays, settings = feature_map._describe()
-    return arrays, {"kind": kind, **settings}
+    arrays, fitted = feature_map._state()
+    return arrays, {"kind": kind, **feature_map._saved_parameters(), "fitted": fitted}
 
 
 def restore_map(arrays: dict[str, AnyArray], settings: dict[str, Any] | None) -> Any:

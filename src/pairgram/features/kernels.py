@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,15 @@ import scipy.sparse
 from pairgram._support.arrays import column_names, read_rows
 from pairgram._support.checks import AnyArray, ArgumentError, require_finite, verbatim
 from pairgram._support.parameters import (
+    POSITIVE,
     KernelName,
+    Setting,
     check_parameters,
+    stored,
     words,
 )
 from pairgram._support.row_warnings import warn_of_rows
+from pairgram._support.schema import Record
 from pairgram.features.kernel_values import NYSTROEM, KernelFunction, check_symmetric, matrix_of
 
 if TYPE_CHECKING:
@@ -65,6 +70,39 @@ def _checked(kernel: KernelLike, gamma: float | None, degree: int, coef0: float)
 
 
 _checked_once = lru_cache(maxsize=64, typed=True)(_checked)
+
+
+@dataclass(eq=False, repr=False)
+class OfKernel:
+    """What maps of a kernel share: its parameters, and those of the fit."""
+
+    kernel: KernelLike = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+
+    def _function(self) -> KernelFunction:
+        """Return the kernel with its parameters, which are checked."""
+        return kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _fit_kernel(self, given: KernelFunction, n_features: int) -> None:
+        self.kernel_parameters_ = {**vars(given.complete(n_features))}
+
+    @property
+    def _kernel(self) -> KernelFunction:
+        return KernelFunction(**self.kernel_parameters_)
+
+    @property
+    def gamma_(self) -> float:
+        """The gamma that is used."""
+        return float(self.kernel_parameters_["gamma"])
+
+
+def fitted_kernel(name: Setting) -> Record:
+    """Return what files hold of the kernel of a fit."""
+    own = {"name": name, **stored("", "degree", "coef0"), "gamma": POSITIVE}
+    return {"kernel_parameters_": own}
 
 
 def alternatives(kernel: KernelLike | None) -> str:

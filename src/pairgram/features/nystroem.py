@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,10 +20,8 @@ from pairgram._support.checks import AnyArray, Rows, Vector
 from pairgram._support.machine import TOO_LARGE_FOR_EVD, single_threaded_blas, thread_count
 from pairgram._support.parameters import (
     NAMED_KERNEL,
-    POSITIVE,
     Landmarks,
     check_parameters,
-    stored,
 )
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, INT64, Array, Arrays, Kind, Sizes, require
@@ -45,7 +43,7 @@ from pairgram.features.kernel_values import (
     kernel_nodes,
     kernel_values,
 )
-from pairgram.features.kernels import KernelLike, is_precomputed, kernel_of
+from pairgram.features.kernels import OfKernel, fitted_kernel, is_precomputed
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
@@ -161,13 +159,12 @@ def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
     require(
         sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
     )
-    if "map_indices" in arrays:
-        rows = arrays["map_indices"]
-        require(rows.min() >= 0, "map_indices must be row numbers >= 0")
+    if (rows := arrays.get("map_component_indices")) is not None:
+        require(rows.min() >= 0, "map_component_indices must be row numbers >= 0")
 
 
 @dataclass(eq=False, repr=False)
-class Nystroem(FeatureMap):
+class Nystroem(OfKernel, FeatureMap):
     """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, where ``USUᵀ`` is the kernel of landmarks Z.
 
     Their inner products approximate the kernel, ``z(x)ᵀz(y) ≈ k(x, y)``. They are exact if x or y
@@ -215,6 +212,8 @@ default="rbf"
         ``k(X, Z) @ whitening_``.
     gamma_ : float
         The gamma that is used.
+    kernel_parameters_ : dict
+        The name and the parameters of the kernel of the fit.
     n_features_in_ : int
 
     Notes
@@ -256,11 +255,7 @@ default="rbf"
     (50,)
     """
 
-    kernel: KernelLike = "rbf"
     _: KW_ONLY
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
     n_components: int | None = 100
     landmarks: Landmarks = "uniform"
     tol: float = 1e-6
@@ -279,7 +274,7 @@ default="rbf"
         """
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
-        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        kernel = self._function()
         if is_precomputed(self.kernel):
             raise ValueError(
                 "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
@@ -287,7 +282,7 @@ default="rbf"
                 "kernels, such as RankRLS(feature_map=Kernel('precomputed'))"
             )
         X = finite_rows(self, X, reset=True)
-        self._set(kernel.complete(self.n_features_in_))
+        self._fit_kernel(kernel, self.n_features_in_)
         warn_of_rows(self.kernel, X, getattr(self, "feature_names_in_", None))
         n_landmarks = min(self.n_components or X.shape[0], X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
@@ -304,11 +299,7 @@ default="rbf"
                 self.component_indices_ = rows
             K = kernel_values(self._kernel, self.components_, self.components_)
             self.whitening_ = _whitening(K, tol)
-        self._n_features_out = self.whitening_.shape[1]
         return self
-
-    def _set(self, kernel: KernelFunction) -> None:
-        self._kernel, self.gamma_ = kernel, kernel.gamma
 
     @property
     def _is_compiled(self) -> bool:
@@ -381,53 +372,18 @@ default="rbf"
         return x.of_kernel(self._kernel, self.components_, self.whitening_ @ coef)
 
     _in_file = Kind(
-        {
-            "fitted": {
-                **stored("Nystroem", "gamma", "degree", "coef0"),
-                "name": NAMED_KERNEL,
-                "gamma": POSITIVE,
-            },
-        },
+        {"fitted": fitted_kernel(NAMED_KERNEL)},
         {
             "map_components": Array(FLOAT64, ("landmarks", "features")),
             "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
-            "map_indices?": Array(INT64, ("landmarks",)),
+            "map_component_indices?": Array(INT64, ("landmarks",)),
         },
         _require_whitening,
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        if callable(self._kernel.name):
-            raise ValueError(
-                "kernel is a Python callable, which a file cannot hold without running code when "
-                "it is loaded; use a named kernel, or pickle"
-            )
-        arrays: dict[str, AnyArray] = {
-            "map_components": self.components_,
-            "map_whitening": self.whitening_,
-        }
-        if hasattr(self, "component_indices_"):
-            arrays["map_indices"] = self.component_indices_
-        return arrays, {**self._saved_parameters(), "fitted": asdict(self._kernel)}
-
-    @classmethod
-    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        kernel = KernelFunction(**settings.pop("fitted"))
-        self = cls(**settings)
-        self._set(kernel)
-        self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
-        if "map_indices" in arrays:
-            self.component_indices_ = arrays["map_indices"]
-        self.n_features_in_ = self.components_.shape[1]
-        self._n_features_out = self.whitening_.shape[1]
-        return self
-
-    def _same(self, other: Self) -> bool:
-        return (
-            self._kernel == other._kernel
-            and np.array_equal(self.components_, other.components_)
-            and np.array_equal(self.whitening_, other.whitening_)
-        )
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return self.whitening_.shape[1]
 
 
 def _whitening(K: Vector, tol: float) -> Vector:

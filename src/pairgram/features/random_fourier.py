@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from pairgram._support.checks import AnyArray, Vector
+from pairgram._support.checks import Vector
 from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Kind
@@ -120,7 +120,6 @@ class RandomFourier(FeatureMap):
             drawn = _orthogonal(rng, shape) if self.orthogonal else rng.normal(size=shape)
             self.weights_ = (2 * self.gamma_) ** 0.5 * drawn
         self.bias_ = rng.uniform(0, 2 * np.pi, n_components)
-        self._n_features_out = n_components
         return self
 
     def _node_map(self, dtype: DTypeLike) -> Any:
@@ -147,26 +146,9 @@ class RandomFourier(FeatureMap):
         },
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        fitted = {"kernel_": self.kernel_, "gamma_": self.gamma_}
-        arrays = {"map_weights": self.weights_, "map_bias": self.bias_}
-        return arrays, {**self._saved_parameters(), "fitted": fitted}
-
-    @classmethod
-    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        fitted = settings.pop("fitted")
-        self = cls(**settings)
-        self.weights_, self.bias_ = arrays["map_weights"], arrays["map_bias"]
-        self.n_features_in_, self._n_features_out = self.weights_.shape
-        self.kernel_, self.gamma_ = fitted["kernel_"], fitted["gamma_"]
-        return self
-
-    def _same(self, other: Self) -> bool:
-        return (
-            self.kernel_ == other.kernel_
-            and np.array_equal(self.weights_, other.weights_)
-            and np.array_equal(self.bias_, other.bias_)
-        )
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return len(self.bias_)
 
 
 def _orthogonal(rng: Draws, shape: tuple[int, int]) -> Vector:

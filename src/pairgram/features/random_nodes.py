@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import ActivationName, check_parameters, words
+from pairgram._support.parameters import ActivationName, check_parameters, stored, words
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
@@ -61,12 +61,8 @@ def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]
 
 def _require_nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Raise a ValueError unless the settings and arrays of nodes agree with each other."""
-    outputs, bias = sizes["outputs"], arrays["map_bias"]
-    require(
-        settings["n_nodes"] == outputs,
-        f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
-    )
-    for begin, end, kind in segments(settings["activation"], outputs):
+    bias = arrays["map_bias"]
+    for begin, end, kind in segments(settings["fitted"]["activation_"], len(bias)):
         require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
 
 
@@ -194,7 +190,6 @@ class RandomNodes(FeatureMap):
                     f"{NEED_POSITIVE}, but bias_range={bias_range} gave others: take a higher one, "
                     "or distribution='uniform' with (0, 1), the defaults"
                 )
-        self._n_features_out = n_nodes
 
     def _values(self, X: AnyArray) -> AnyArray:
         values = np.asarray(self._linear_parts(X.dtype).map(X, thread_count()))
@@ -259,7 +254,7 @@ class RandomNodes(FeatureMap):
         return native_nodes(dtype, weights, bias, square, segments)
 
     _in_file = Kind(
-        {},
+        {"fitted": {"activation_": stored("RandomNodes", "activation")["activation"]}},
         {
             "map_weights": Array(FLOAT64, ("features", "outputs")),
             "map_bias": Array(FLOAT64, ("outputs",)),
@@ -267,35 +262,21 @@ class RandomNodes(FeatureMap):
         _require_nodes,
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        if not self._is_compiled:
-            raise ValueError(
-                "activation is a Python callable, which a file cannot hold without running code "
-                "when it is loaded; use one of the named activations"
-            )
-        settings = self._saved_parameters()
-        settings |= {"activation": self.activation_, "n_nodes": len(self.bias_)}
+    def _saved_parameters(self) -> dict[str, Any]:
+        own = super()._saved_parameters()
         for name in ("weight_range", "bias_range"):
-            settings[name] = [float(bound) for bound in settings[name]]
-        if not isinstance(settings["activation"], str):
-            settings["activation"] = list(settings["activation"])
-        return {"map_weights": self.weights_, "map_bias": self.bias_}, settings
+            own[name] = [*map(float, own[name])]
+        return own
 
     @classmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        self = cls(**settings)
-        self.weights_, self.bias_ = arrays["map_weights"], arrays["map_bias"]
-        self.n_features_in_, self._n_features_out = self.weights_.shape
-        self.activation_ = self.activation
-        self._segments = segments(self.activation, self._n_features_out)
+        self = super()._restore(arrays, settings)
+        self._segments = segments(self.activation_, len(self.bias_))
         return self
 
-    def _same(self, other: Self) -> bool:
-        return (
-            self._segments == other._segments
-            and np.array_equal(self.weights_, other.weights_)
-            and np.array_equal(self.bias_, other.bias_)
-        )
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return len(self.bias_)
 
 
 def draw_nodes(nodes: RandomNodes, n_features: int) -> RandomNodes:
@@ -306,7 +287,8 @@ def draw_nodes(nodes: RandomNodes, n_features: int) -> RandomNodes:
 
 def linear_nodes_of(weights: Vector, bias: Vector, *, well_conditioned: bool | None) -> RandomNodes:
     """Return the linear nodes with given weights and biases; see `LinearNodes`."""
-    settings = {"n_nodes": len(bias), "activation": "linear"}
+    fitted = {"activation_": "linear"}
+    settings = {"n_nodes": len(bias), "activation": "linear", "fitted": fitted}
     nodes = RandomNodes._restore({"map_weights": weights, "map_bias": bias}, settings)
     nodes._well_conditioned = well_conditioned
     return nodes
@@ -322,6 +304,7 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
         "map_bias": np.concatenate([m.bias_ for m in maps]),
     }
     settings = first.get_params() | {"n_nodes": sum(m.n_nodes for m in maps)}
+    settings["fitted"] = {"activation_": first.activation_}
     return RandomNodes._restore(arrays, settings)
 
 
