@@ -6,10 +6,11 @@ from pairgram.export.form import (
     SqlExpression,
     VespaProfile,
 )
-from pairgram.export.formulas import Atom, Column, Product, constant, sum_of, through
+from pairgram.export.formulas import ACTIVATIONS, Atom, Column, Product, constant, sum_of, through
 from pairgram.export.verify import _is_reordered, _scores
 
 __all__ = [
+    "ACTIVATIONS",
     "Atom",
     "Column",
     "Product",

@@ -2,7 +2,7 @@
 
 from sklearn.base import clone
 
-from pairgram.features import base, kernels, nystroem, random_nodes
+from pairgram.features import base, kernels, nystroem
 from pairgram.features.base import describe_map, node_map_of, same_map
 from pairgram.features.gaps import fill_values, filled, known_medians
 from pairgram.features.kernel_map import Kernel
@@ -23,7 +23,6 @@ __all__ = [
     "known_medians",
     "node_map_of",
     "nystroem",
-    "random_nodes",
     "same_map",
 ]
 

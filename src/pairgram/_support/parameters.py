@@ -143,6 +143,10 @@ def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
     return Setting(what, fits)
 
 
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
 FLAG = Setting("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))  # NumPy's
 COUNT = integer(1)
 TEXT = Setting("text", lambda value: isinstance(value, str))
@@ -177,6 +181,11 @@ PARAMETERS: Mapping[str, Setting] = {
     "weighting": choice(*words(Weighting)),
     "scope": choice(*words(Scope)),
     "n_nodes": COUNT,
+    "activation": Setting(
+        f"{ACTIVATION.wanted}, or a list of these",
+        lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(_listed(value)),
+        ACTIVATION.names,
+    ),
     "distribution": choice("uniform", "normal"),
     "n_estimators": COUNT,
     "RandomFourier.kernel": FOURIER_KERNEL,
@@ -200,11 +209,6 @@ PARAMETERS: Mapping[str, Setting] = {
 # What a file holds of parameters, if that is not the same: a file has no callables, and only JSON.
 _STORED: Mapping[str, Setting] = {
     "kind": optional(choice(*words(PairsName))),
-    "activation": Setting(
-        f"{ACTIVATION.wanted}, or a list of these",
-        lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(value),
-        ACTIVATION.names,
-    ),
     "weight_range": RANGE,
     "bias_range": RANGE,
     "random_state": optional(integer(0, 2**32 - 1)),

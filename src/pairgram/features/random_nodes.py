@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,10 +10,9 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import DTypeLike
 
-from pairgram._support.arrays import real_array
-from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
-from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import ActivationName, check_parameters, stored, words
+from pairgram._support.checks import AnyArray, Vector
+from pairgram._support.machine import single_threaded_blas
+from pairgram._support.parameters import ActivationName, check_parameters, stored
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
@@ -33,25 +32,15 @@ from pairgram.features.inputs import after_inputs, parts_of
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
 
-Activation = ActivationName | Callable[[AnyArray], AnyArray]
-Activations = Activation | Sequence[Activation]
+Activations = ActivationName | Sequence[ActivationName]
 COMPILED = {"sine": "sin"}  # names in compiled code that are others
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
-def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]:
+def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, str]]:
     """Return (first node, last node + 1, activation) for each activation, with equal shares."""
-    kinds = [activation] if isinstance(activation, str) or callable(activation) else activation
-    try:
-        kinds = list(kinds)
-    except TypeError:
-        kinds = [kinds]
-    known = words(ActivationName)
-    for kind in kinds:
-        if not (callable(kind) or (isinstance(kind, str) and kind in known)):
-            names = ", ".join(map(repr, known))
-            raise ValueError(f"activation must be of {names}, or a callable; got {kind!r}")
-    if not 1 <= len(kinds) <= n_nodes:
+    kinds = [activation] if isinstance(activation, str) else activation
+    if len(kinds) > n_nodes:
         raise ValueError(f"activation must have 1 to n_nodes={n_nodes} entries, got {len(kinds)}")
     bounds = [0]
     for i in range(len(kinds)):
@@ -78,12 +67,10 @@ class RandomNodes(FeatureMap):
     ----------
     n_nodes : int ≥ 1, default=1000
         Number of nodes, and so of output columns. Other maps call it ``n_components``.
-    activation : str, callable, or sequence of these, default="sigmoid"
+    activation : str, or list of these, default="sigmoid"
         The function g: "linear", "sigmoid" ``1 / (1 + exp(−z))``, "gaussian", "tanh", "relu"
-        ``max(z, 0)``, "hardlim" ``[z ≥ 0]``, "sine", or a callable that maps an array of z element
-        by element. (A callable is slower, and such a model cannot be saved.) Every entry of a
-        sequence gets an equal share of the nodes. If the share is not a whole number, the first
-        entries get one node more.
+        ``max(z, 0)``, "hardlim" ``[z ≥ 0]`` or "sine". Every entry of a list gets an equal share
+        of the nodes. If the share is not a whole number, the first entries get one node more.
     weight_range : (float, float), default=(-1, 1)
         Range of a. With ``distribution="normal"``, the bounds are one standard deviation below and
         above the mean.
@@ -101,7 +88,7 @@ class RandomNodes(FeatureMap):
         The weights a, with a column for every node.
     bias_ : ndarray of shape (n_nodes,), float64
         The biases b.
-    activation_ : str, callable, or sequence of these
+    activation_ : str, or list of these
         The `activation` of the fit.
     n_features_in_ : int
 
@@ -159,15 +146,12 @@ class RandomNodes(FeatureMap):
         return self
 
     def _fit_checked(self, X: Matrix, names: Sequence[Hashable] | None = None) -> Self:
-        """Draw the nodes; check the rows if Python maps them, which it does without row numbers."""
-        draw_nodes(self, X.shape[1])
-        if not self._is_compiled:
-            require_finite(X, "X")
-        return self
+        """Draw the nodes."""
+        return draw_nodes(self, X.shape[1])
 
     def _draw(self, n_features: int) -> None:
         """Draw the nodes for a number of features."""
-        check_parameters(self, "n_nodes", "distribution")
+        check_parameters(self, "n_nodes", "activation", "distribution")
         n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
         self._segments = segments(self.activation, n_nodes)
@@ -191,22 +175,6 @@ class RandomNodes(FeatureMap):
                     "or distribution='uniform' with (0, 1), the defaults"
                 )
 
-    def _values(self, X: AnyArray) -> AnyArray:
-        values = np.asarray(self._linear_parts(X.dtype).map(X, thread_count()))
-        for begin, end, kind in self._segments:
-            if callable(kind):
-                values[:, begin:end] = _called(kind, values[:, begin:end])
-        return values
-
-    @property
-    def _is_compiled(self) -> bool:
-        """Whether no activation is a Python callable."""
-        return not any(callable(kind) for _, _, kind in self._segments)
-
-    def _node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map for rows of a dtype, or None if an activation is a callable."""
-        return self._linear_parts(dtype) if self._is_compiled else None
-
     def _as_linear(self) -> LinearNodes | None:
         """Return the matrix and the offsets if all nodes are linear, otherwise None."""
         if any(kind != "linear" for _, _, kind in self._segments):
@@ -225,8 +193,6 @@ class RandomNodes(FeatureMap):
         for begin, end, kind in self._segments:
             matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
             own = coef[begin:end]
-            if not isinstance(kind, str):
-                raise ValueError("activation is a Python callable, which cannot be exported")
             if kind == "linear":
                 made = made.plus(x.times((matrix @ own)[:, None], bias @ own))
             elif kind == "gaussian":
@@ -235,8 +201,8 @@ class RandomNodes(FeatureMap):
                 made = made.plus(x.nodes(kind, matrix, bias, own))
         return made
 
-    def _linear_parts(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""
+    def _node_map(self, dtype: DTypeLike) -> Any:
+        """Return the compiled map for rows of a dtype."""
         weights, bias = self.weights_, self.bias_
         square: Vector | None = None
         if any(kind == "gaussian" for _, _, kind in self._segments):
@@ -247,10 +213,7 @@ class RandomNodes(FeatureMap):
                     weights[:, begin:end] = -2 * b * centres
                     bias[begin:end] = b * (centres**2).sum(axis=0)
                     square[begin:end] = b
-        segments = [
-            (begin, end, COMPILED.get(kind, kind) if isinstance(kind, str) else "linear")
-            for begin, end, kind in self._segments
-        ]
+        segments = [(begin, end, COMPILED.get(kind, kind)) for begin, end, kind in self._segments]
         return native_nodes(dtype, weights, bias, square, segments)
 
     _in_file = Kind(
@@ -306,21 +269,6 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
     settings = first.get_params() | {"n_nodes": sum(m.n_nodes for m in maps)}
     settings["fitted"] = {"activation_": first.activation_}
     return RandomNodes._restore(arrays, settings)
-
-
-def _called(activation: Callable[[Any], Any], z: AnyArray) -> AnyArray:
-    """Return the values of a Python callable after checking them."""
-    name = f"activation {activation!r}"
-    values = real_array(activation(z), f"the values of {name}", keep_float32=True)
-    if values.shape != z.shape:
-        raise ValueError(
-            f"{name} must map an array element by element, but gave shape {values.shape} for "
-            f"{z.shape}"
-        )
-    if (first := not_finite(values)) is not None:
-        at = np.unravel_index(first, values.shape)
-        raise ValueError(f"{name} must give finite values, got {values[at]} for {z[at]}")
-    return values
 
 
 def check_range(name: str, value: Any) -> tuple[float, float]:
