@@ -7,7 +7,7 @@ import datetime
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -454,7 +454,6 @@ def read_rows(
     name: str = "X",
     *,
     estimator: BaseEstimator | None = None,
-    y: ArrayLike | None = "no_validation",
     reset: bool = False,
     sparse: str | bool = "csr",
 ) -> Any:
@@ -470,8 +469,6 @@ def read_rows(
         The name of X in error messages.
     estimator : estimator or None
         The estimator whose names and number of features X must have, or sets with `reset`.
-    y : array-like of shape (n_rows,), optional
-        Labels, which are checked and returned as well. They need an estimator.
     reset : bool, default=False
         Whether this is a fit.
     sparse : "csr" or False, default="csr"
@@ -506,11 +503,7 @@ def read_rows(
     }
     if estimator is None:
         return check_array(X, input_name=name, **options)
-    try:
-        return validate_data(estimator, X, y, reset=reset, **options)
-    except ValueError as error:
-        _name_label(error, y)
-        raise
+    return validate_data(estimator, X, reset=reset, **options)
 
 
 def is_plain(values: object) -> TypeGuard[AnyArray]:
@@ -574,41 +567,6 @@ def refuse_index(X: object) -> None:
             f"X must not have the index of a frame of pandas as the column {index[0]!r}: drop the "
             "column, or rename it if it is a feature"
         )
-
-
-def require_label_each(X: object, y: object, of: str = "") -> None:
-    """Raise a ValueError if y has not as many entries as X has rows, or is a name."""
-    if isinstance(y, str):
-        wanted = "the column of labels itself, not its name"
-        raise ArgumentError(f"y{of}", f"must be {wanted}, got {verbatim(repr(y))}")
-    n_rows, n_labels = _length(X), _length(y)
-    if n_rows and n_labels is not None and n_rows != n_labels:  # scikit-learn refuses no rows
-        raise ArgumentError(
-            f"y{of}", f"must have a label for each of the {n_rows} rows of X{of}, got {n_labels}"
-        )
-
-
-def _length(values: object) -> int | None:
-    """Return the number of rows, or None if that is left to scikit-learn's checks."""
-    shape = getattr(values, "shape", None)
-    if shape is None:
-        return len(values) if isinstance(values, Sized) else None
-    return shape[0] if shape else None
-
-
-def _name_label(error: ValueError, y: object) -> None:
-    """Raise scikit-learn's error about NaN or infinity in y anew, with the row."""
-    if not str(error).startswith("Input y contains"):
-        return
-    try:
-        finite = np.isfinite(np.asarray(y, dtype=np.float64).ravel())
-    except (TypeError, ValueError):  # entries that scikit-learn alone converts
-        return
-    n_wrong, row = int(np.count_nonzero(~finite)), int(np.argmin(finite))
-    others = f", the first of {n_wrong} such rows" if n_wrong > 1 else ""
-    what = str(error).removeprefix("Input y")
-    text = f"Input {{argument}}{what} It stands in {{place}}, counted from 0{others}"
-    raise ArgumentError("y", text, row=row) from None
 
 
 def _is_record_batch(X: object) -> bool:
