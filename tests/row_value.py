@@ -25,8 +25,13 @@ def fill_of(model):
 
 
 def inputs_of(model):
-    """The fitted scale of a model, as compiled code takes it, or None."""
-    return Chain.of(model.feature_map_).inputs
+    """The fitted scale of a model, or None."""
+    return Chain.of(model.feature_map_).scaling
+
+
+def part(scale, name):
+    """An array of a fitted scale."""
+    return scale.inputs_.arrays[f"inputs_{name}"]
 
 
 def preceded(model, scale=None, fill=None):

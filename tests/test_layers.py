@@ -163,7 +163,6 @@ def test_every_folder_says_what_it_holds():
 # How often a module reads the text of an error. The texts are those of scikit-learn, pyarrow, Spark
 # and the compiled parser of LETOR text.
 TEXTS_THAT_ARE_READ = {
-    "_support.arrays": 1,
     "datasets.letor": 1,
     "tables.sources": 1,
     "tables.spark": 1,

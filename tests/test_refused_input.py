@@ -71,7 +71,7 @@ def test_results_of_callables_are_looked_at_too():
     for make, words in (
         (lambda: pg.RankRLS(pairs=lambda a, b: 1j * abs(a - b)).fit(X, Y), "what pairs=.* gives"),
         (lambda: pg.kernel_matrix(X, kernel=lambda A, B: A @ B.T * 1j), "the matrix of kernel"),
-        (lambda: pg.kernel_matrix(X, kernel=lambda A, B: broken), "must have column indices"),
+        (lambda: pg.kernel_matrix(X, kernel=lambda A, B: broken), "with sound indices"),
     ):
         with pytest.raises(ValueError, match=words):
             make()

@@ -100,7 +100,6 @@ _NAMES = {
     "features.row_values": ("Fill", "MaxAbs", "MinMax", "Quantile", "Standard"),
     "metrics": ("Metric", "evaluate", "get_metric", "make_scorer", "metric_names"),
     "model_selection.splits": ("QueryKFold",),
-    "rankers.base": ("row_scorer",),
     "rankers.batch_fit": ("BatchFit",),
     "rankers.elm": ("PairwiseELM", "PairwiseELMCV", "PointwiseELM", "PointwiseELMCV"),
     "rankers.elm_rank": ("ELMRank", "ELMRankCV"),

@@ -50,6 +50,7 @@ from pairgram.datasets import (
     make_ranking as make_ranking,
 )
 from pairgram.export.feature_log import read_feature_log as read_feature_log
+from pairgram.export.pipelines import row_scorer as row_scorer
 from pairgram.features.kernel_map import Kernel as Kernel
 from pairgram.features.kernels import kernel_matrix as kernel_matrix
 from pairgram.features.nystroem import Nystroem as Nystroem
@@ -72,7 +73,6 @@ from pairgram.metrics import (
     metric_names as metric_names,
 )
 from pairgram.model_selection.splits import QueryKFold as QueryKFold
-from pairgram.rankers.base import row_scorer as row_scorer
 from pairgram.rankers.batch_fit import BatchFit as BatchFit
 from pairgram.rankers.elm import (
     PairwiseELM as PairwiseELM,

@@ -79,7 +79,10 @@ ROOMS = {
         },
         commands=("recommend",),
     ),
-    "export": Room({"export.feature_log": ("read_feature_log",)}, commands=("export",)),
+    "export": Room(
+        {"export.feature_log": ("read_feature_log",), "export.pipelines": ("row_scorer",)},
+        commands=("export",),
+    ),
     "lists": Room(
         {"lists.fusion": ("fuse",), "lists.within_lists": ("within_lists",)}, commands=("fuse",)
     ),

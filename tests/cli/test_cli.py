@@ -54,7 +54,7 @@ from parts.cli import (
     show,
     significant,
 )
-from parts.features import random_nodes as activations
+from parts.export import ACTIVATIONS
 from row_value import inputs_of, row_value
 
 # What models that mix all features in one number try by default.
@@ -802,7 +802,7 @@ def test_parse_grid(text, values):
 
 def test_activations_are_those_of_the_nodes():
     (names,) = (one.setting.names for one in options_of("train") if one.flag == "--activation")
-    assert tuple(activations.ACTIVATIONS) == (*names, "cos")  # of Fourier features
+    assert tuple(ACTIVATIONS) == (*names, "cos")  # of Fourier features
 
 
 def test_cells():

@@ -22,7 +22,6 @@ def product(X, Z):
 MAPS = {
     "sigmoid nodes": RandomNodes(7, random_state=0),
     "linear nodes": RandomNodes(7, "linear", random_state=0),
-    "nodes of a callable": RandomNodes(7, [np.arctan, "sigmoid"], random_state=0),
     "Fourier": RandomFourier(7, random_state=0),
     "Nyström": Nystroem(n_components=7, random_state=0),
     "linear Nyström": Nystroem("linear", n_components=7, random_state=0),
@@ -64,11 +63,6 @@ class Squares(base.FeatureMap):
 
     def _values(self, X):
         return X**2
-
-    def _describe(self):
-        raise NotImplementedError
-
-    _restore = _describe
 
     def _same(self, other):
         return self.n_features_in_ == other.n_features_in_

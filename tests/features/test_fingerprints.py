@@ -129,4 +129,4 @@ def test_files_hold_the_models(tmp_path, kind):
         np.testing.assert_array_equal(loaded.predict(kind(X)), model.predict(kind(X)))
         _, settings = describe_map(loaded.feature_map_)  # the names in files do not change
         fitted = {"name": "tanimoto", "gamma": 1 / X.shape[1], "degree": 3, "coef0": 1.0}
-        assert settings["fitted"] == fitted
+        assert settings["fitted"] == {"kernel_parameters_": fitted}

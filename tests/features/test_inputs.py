@@ -29,10 +29,11 @@ from pairgram._core import column_moments, order_statistics
 from pairgram.features.inputs import _weighted_places
 from parts.features import fit_inputs
 from parts.support import on_threads
-from row_value import inputs_of, preceded, row_value
+from row_value import inputs_of, part, preceded, row_value
 
 SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
 KINDS = [*SCALERS, "quantile", "raw+quantile"]
+pytestmark = pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 
 
 def skewed(n, seed=0):
@@ -144,8 +145,8 @@ def test_quantiles_are_continuous_and_rise():
     half = own.transform(np.full((1, X.shape[1]), 1e-12))[0, 5]
     assert half < 1e-8  # continuous beside the zeros, where scikit-learn jumps to .6
     three = fit_inputs("quantile", np.repeat([[0.0], [1.0], [2.0]], [251, 500, 253], axis=0))
-    assert three.knots.tolist() == [0, 1, 2]
-    assert three.values_at_knots == pytest.approx([0, 49.5 / 99, 1], abs=1e-12)
+    assert part(three, "knots").tolist() == [0, 1, 2]
+    assert part(three, "values") == pytest.approx([0, 49.5 / 99, 1], abs=1e-12)
     assert three.transform([[-9], [0.5], [2], [9]])[:, 0] == pytest.approx([0, 0.25, 1, 1])
 
 
@@ -171,10 +172,10 @@ def test_a_tied_value_has_one_knot(weighted):
                 knots.append(knot)
                 ends = 0 in levels, last in levels
                 values.append(0 if ends[0] else 1 if ends[1] else levels[[0, -1]].mean() / last)
-        assert own.knots == pytest.approx(knots, abs=1e-9)
-        assert own.values_at_knots == pytest.approx(values, abs=1e-12)
-        whole = np.abs(own.knots - np.rint(own.knots)) < 1e-3
-        assert (own.knots == np.rint(own.knots))[whole].all()
+        assert part(own, "knots") == pytest.approx(knots, abs=1e-9)
+        assert part(own, "values") == pytest.approx(values, abs=1e-12)
+        whole = np.abs(part(own, "knots") - np.rint(part(own, "knots"))) < 1e-3
+        assert (part(own, "knots") == np.rint(part(own, "knots")))[whole].all()
 
 
 @every(dtype=[np.float64, np.float32], n=[1, 130, 70000])
@@ -226,8 +227,8 @@ def test_weighted_quantiles_of_many_rows(dtype):
     weights = rng.integers(0, 4, 30000).astype(float)
     repeated = fit_inputs("quantile", np.repeat(X, weights.astype(int), axis=0))
     for own in on_threads((1, 2), lambda: fit_inputs("quantile", X, weights)):
-        assert own.ends.tolist() == repeated.ends.tolist()
-        assert own.knots == pytest.approx(repeated.knots, rel=1e-12, abs=1e-12)
+        assert part(own, "ends").tolist() == part(repeated, "ends").tolist()
+        assert part(own, "knots") == pytest.approx(part(repeated, "knots"), rel=1e-12, abs=1e-12)
     # Weights that are not whole: between rows of weight 1.5, of which each stands for half a row
     # more than a step, the column is linear.
     X = np.arange(2000.0)[rng.permutation(2000), None]
@@ -235,7 +236,7 @@ def test_weighted_quantiles_of_many_rows(dtype):
     place = np.linspace(0, 2999, 100)
     row = np.floor(place / 1.5)
     wanted = row + np.maximum(place - 1.5 * row - 0.5, 0.0)
-    assert own.knots == pytest.approx(np.minimum(wanted, 1999), rel=1e-12, abs=1e-9)
+    assert part(own, "knots") == pytest.approx(np.minimum(wanted, 1999), rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -259,7 +260,7 @@ def test_weights_are_repeated_rows_where_quantiles_are_few(kind, n):
     for v in (weights, weights / 4, np.append(weights, 0.0)):
         own = fit_inputs(kind, X if len(v) == n else np.vstack([X, X[:1] + 1e9]), v)
         if v.max() >= 1:
-            assert own.ends.tolist() == repeated.ends.tolist()
+            assert part(own, "ends").tolist() == part(repeated, "ends").tolist()
             assert own.transform(X) == pytest.approx(repeated.transform(X), rel=1e-12, abs=1e-12)
         assert (np.diff(own.transform(np.sort(X, axis=0)), axis=0) >= 0).all()
     for v in (np.full(n, 2.5), np.full(n, 0.5), np.full(n, 1e-300), np.full(n, 1e300)):
@@ -273,11 +274,11 @@ def test_weights_have_any_unit(unit):
     X, weights = 3 + rng.normal(size=(40, 2)), rng.uniform(0.5, 2, 40)
     labels, qid = rng.normal(size=40), np.arange(40) // 4
     model = pg.RankRLS(feature_map="standard", pairs=pg.Pairs(weighting="queries"))
-    expected = inputs_of(model.fit(X, labels, qid=qid, sample_weight=weights)).scale
+    expected = part(inputs_of(model.fit(X, labels, qid=qid, sample_weight=weights)), "scale")
     frame = {"a": X[:, 0], "b": X[:, 1], "y": labels, "q": qid, "w": weights * unit}
     table = pg.scan(pd.DataFrame(frame), label="y", qid="q", weight="w")
     for fitted in (model.fit(X, labels, qid=qid, sample_weight=frame["w"]), model.fit(table)):
-        np.testing.assert_allclose(inputs_of(fitted).scale, expected, rtol=1e-12)
+        np.testing.assert_allclose(part(inputs_of(fitted), "scale"), expected, rtol=1e-12)
 
 
 def test_a_row_of_weight_0_leaves_no_rounding_error():
@@ -285,16 +286,16 @@ def test_a_row_of_weight_0_leaves_no_rounding_error():
     X = rng.normal(size=(60, 2))
     odd, weights = np.vstack([np.full((1, 2), 1e15), X]), np.append(0.0, np.ones(60))
     own, wanted = fit_inputs("standard", odd, weights), fit_inputs("standard", X)
-    assert own.centre == pytest.approx(wanted.centre, rel=1e-14)
-    assert own.scale == pytest.approx(wanted.scale, rel=1e-14)
+    assert part(own, "centre") == pytest.approx(part(wanted, "centre"), rel=1e-14)
+    assert part(own, "scale") == pytest.approx(part(wanted, "scale"), rel=1e-14)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_float32_rows_agree_with_float64_rows(kind):
     X = np.ascontiguousarray(skewed(3000)[:, [0, 1, 3, 5]], np.float32)
     single, double = fit_inputs(kind, X), fit_inputs(kind, X.astype(np.float64))
-    for name, array in single.arrays().items():
-        np.testing.assert_allclose(array, double.arrays()[name], rtol=1e-13, err_msg=name)
+    for name, array in single.inputs_.arrays.items():
+        np.testing.assert_allclose(array, double.inputs_.arrays[name], rtol=1e-13, err_msg=name)
     found, wanted = single.transform(X), double.transform(X.astype(np.float64))
     assert found.dtype == np.float32
     assert (abs(found - wanted) <= np.maximum(1e-6, 1e-6 * abs(wanted))).all()
@@ -435,7 +436,7 @@ def test_columns_of_other_names_are_refused(kind, data, tmp_path):
             continue
         columns = inputs_of(model).transform(X)  # an array has no names
         assert np.array_equal(inputs_of(model).transform(frame), columns)
-        with pytest.raises(ValueError, match=r"columns of fit.*'a', 'b'.*got \['b', 'a'"):
+        with pytest.raises(ValueError, match="feature names should match"):
             inputs_of(model).transform(frame[list("bacdef")])
     assert np.array_equal(
         inputs_of(models[0]).transform(pd.DataFrame(X)), inputs_of(models[0]).transform(X)
@@ -483,16 +484,16 @@ def test_scales_of_a_column_with_an_offset_are_exact(offset):
     variance = sum((x - mean) ** 2 for x in values) / len(values)
     own, other = fit_inputs("standard", X), StandardScaler().fit(X)
     # Where the two differ, it is by the rounding of scikit-learn's mean.
-    assert distance(own.centre[0], mean) <= 0.51 * np.spacing(offset)
-    assert distance(own.centre[0], mean) <= distance(other.mean_[0], mean)
-    assert own.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
+    assert distance(part(own, "centre")[0], mean) <= 0.51 * np.spacing(offset)
+    assert distance(part(own, "centre")[0], mean) <= distance(other.mean_[0], mean)
+    assert part(own, "scale")[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
     labels = np.arange(3000.0)
     parts = pg.scan(lambda: ((X[i : i + 99], labels[i : i + 99]) for i in range(0, 3000, 99)))
     of_table = inputs_of(
         pg.RankRLS(feature_map="standard", pairs=pg.Pairs(scope="global")).fit(parts)
     )
-    assert distance(of_table.centre[0], mean) <= 0.51 * np.spacing(offset)
-    assert of_table.scale[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
+    assert distance(part(of_table, "centre")[0], mean) <= 0.51 * np.spacing(offset)
+    assert part(of_table, "scale")[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -627,7 +628,7 @@ def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
     X, y, qid = data
     pg.RankRLS(feature_map=kind).fit(X, y, qid=qid).save(tmp_path / "model")
     model = pg.load_model(tmp_path / "model")
-    for name, array in inputs_of(model).arrays().items():
+    for name, array in inputs_of(model).inputs_.arrays.items():
         for wrong in (array[:-1], np.full_like(array, -1), array[::-1].copy()):
             if kind == "standard" and (wrong.shape == array.shape and name == "inputs_centre"):
                 continue
@@ -636,8 +637,7 @@ def test_files_with_wrong_inputs_are_refused(kind, data, tmp_path):
             if name == "inputs_values" and wrong.shape == array.shape:
                 continue
             odd = pg.load_model(tmp_path / "model")
-            field = {"inputs_values": "values_at_knots"}.get(name, name.removeprefix("inputs_"))
-            object.__setattr__(inputs_of(odd), field, wrong)
+            inputs_of(odd).inputs_.arrays[name] = wrong
             with pytest.raises(ValueError, match=r"inputs|features"):
                 odd.save(tmp_path / "odd")
 

@@ -8,6 +8,7 @@ from pairgram.comparing.comparison import (
     t_test,
     two_sample_test,
 )
+from pairgram.comparing.tabled import text_of
 
 __all__ = [
     "bootstrap_means",
@@ -15,5 +16,6 @@ __all__ = [
     "percentile_intervals",
     "randomization_test",
     "t_test",
+    "text_of",
     "two_sample_test",
 ]

@@ -6,15 +6,21 @@ from pairgram.export.form import (
     SqlExpression,
     VespaProfile,
 )
+from pairgram.export.formulas import ACTIVATIONS, Atom, Column, Product, constant, sum_of, through
 from pairgram.export.verify import _is_reordered, _scores
-from pairgram.features.formulas import Atom
 
 __all__ = [
+    "ACTIVATIONS",
     "Atom",
+    "Column",
+    "Product",
     "RanklibModel",
     "SolrModel",
     "SqlExpression",
     "VespaProfile",
     "_is_reordered",
     "_scores",
+    "constant",
+    "sum_of",
+    "through",
 ]

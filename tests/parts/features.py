@@ -1,21 +1,18 @@
 """The parts of features that have tests of their own."""
 
-from pairgram.features import base, kernels, nystroem, random_nodes
+from sklearn.base import clone
+
+from pairgram.features import base, kernels, nystroem
 from pairgram.features.base import describe_map, node_map_of, same_map
-from pairgram.features.formulas import Atom, Column, Product, constant, sum_of, through
 from pairgram.features.gaps import fill_values, filled, known_medians
-from pairgram.features.inputs import fit_inputs
 from pairgram.features.kernel_map import Kernel
 from pairgram.features.kernel_values import kernel_nodes
 from pairgram.features.kernels import kernel_of
+from pairgram.features.row_values import WORDS
 
 __all__ = [
-    "Atom",
-    "Column",
     "Kernel",
-    "Product",
     "base",
-    "constant",
     "describe_map",
     "fill_values",
     "filled",
@@ -26,8 +23,10 @@ __all__ = [
     "known_medians",
     "node_map_of",
     "nystroem",
-    "random_nodes",
     "same_map",
-    "sum_of",
-    "through",
 ]
+
+
+def fit_inputs(kind, X, weights=None):
+    """Return the scale of a word, fitted to rows."""
+    return clone(WORDS[kind]).fit(X, sample_weight=weights)

@@ -12,7 +12,6 @@ from pairgram._support.machine import (
     threads,
     until,
 )
-from pairgram._support.tabled import text_of
 
 __all__ = [
     "cached_property",
@@ -25,7 +24,6 @@ __all__ = [
     "require_finite",
     "shown",
     "single_threaded_blas",
-    "text_of",
     "thread_count",
     "threads",
     "until",

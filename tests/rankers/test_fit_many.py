@@ -422,7 +422,7 @@ def test_one_set_that_is_no_numbers_fails_alone(bad):
         same = user[3] != batch.keys
         assert (batch.coef_[same] == whole.coef_[same]).all()
     labels = np.where(first & (np.cumsum(first) == 2), np.nan, 1.0 * ~first * y)
-    with pytest.warns(FitFailedWarning, match="Input y contains NaN"):
+    with pytest.warns(FitFailedWarning, match="y must not hold NaN"):
         pg.fit_many(pg.RankRLS(pairs="without_ties"), X, labels, by=user, qid=qid)
 
 

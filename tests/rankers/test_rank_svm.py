@@ -1,6 +1,5 @@
 """RankSVM against L-BFGS on explicit pairs, its ways of reading features, and RankSVMCV."""
 
-
 import numpy as np
 import pytest
 import scipy.optimize

@@ -27,6 +27,27 @@ def test_every_door_refuses_broken_matrices(door):
         assert re.match(r"[XZ]\b", str(error.value)), (what, error.value)
 
 
+@pytest.mark.parametrize(
+    ("form", "part", "value"),
+    [
+        ("csr", "indptr", np.array([0, 9, 0], np.int32)),  # of which SciPy sees no entries
+        ("csr", "data", np.ones((2, 1))),
+        ("csr", "indices", np.zeros((1, 2), np.int32)),
+        ("bsr", "data", np.ones((2, 2, 2))),
+        ("bsr", "data", np.ones((2, 0, 1))),
+        ("bsr", "data", np.ones(2)),
+        ("coo", "data", np.ones((2, 1))),
+        ("lil", "rows", np.array([[0]], object)),
+        ("lil", "data", np.array([[1.0, 2.0], []], object)),
+    ],
+)
+def test_other_broken_matrices(form, part, value):
+    matrix = sp.coo_array(np.eye(2, 3)).asformat(form)
+    setattr(matrix, part, value)
+    with pytest.raises(ValueError, match=f"X must be .*in {form.upper()}"):
+        pg.kernel_matrix(matrix)
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_sound_matrices_of_every_format_pass(dtype):
     dense = np.where(RNG.random(X.shape) < 0.4, X, 0)

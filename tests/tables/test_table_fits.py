@@ -19,6 +19,8 @@ from parts.tables import GivenTable
 from row_value import inputs_of, row_value
 from table_sources import cut_table, make_rows
 
+pytestmark = pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
+
 ROWS = make_rows()
 BORDERS = (3, 3, 60, 61, 300)
 ENDS = (1, 2, 59, 100, 200, 299, 301)

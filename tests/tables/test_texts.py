@@ -270,7 +270,7 @@ def test_a_wrong_formula_is_seen_on_a_table(monkeypatch):
     frame, model = sized("S", "M", "L")
     table = table_of(frame.assign(y=0.0, q=1), frame)
     assert export.verify(export.to_python(model), model, table).max_error < 1e-12
-    kinds = sys.modules["pairgram.features.transformers"].FORMULAS["sklearn.preprocessing"]
+    kinds = sys.modules["pairgram.export.transformers"].FORMULAS["sklearn.preprocessing"]
     codes = kinds["OneHotEncoder"].args[0]
 
     def reversed_codes(step, k):

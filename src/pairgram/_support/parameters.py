@@ -143,6 +143,10 @@ def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
     return Setting(what, fits)
 
 
+def _listed(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
 FLAG = Setting("True or False", lambda value: type(value).__name__ in ("bool", "bool_"))  # NumPy's
 COUNT = integer(1)
 TEXT = Setting("text", lambda value: isinstance(value, str))
@@ -158,134 +162,91 @@ ACTIVATION = choice(*words(ActivationName))
 NAMED_KERNEL, FOURIER_KERNEL = choice(*KERNEL_PARAMETERS), choice(*words(FourierKernel))
 
 
-class Parameter(NamedTuple):
-    """A parameter.
-
-    Attributes
-    ----------
-    setting : Setting or None
-        What an argument must be. None: who uses the argument checks it.
-    stored : Setting or None
-        What a file holds, if that is not as `setting`: a file has no callables, and only JSON.
-    """
-
-    setting: Setting | None = None
-    stored: Setting | None = None
-
-
-# "Class.name" is what "name" is for this class alone.
-PARAMETERS: Mapping[str, Parameter] = {
-    "alpha": Parameter(AT_LEAST_0),
-    "C": Parameter(POSITIVE),
-    "pairs": Parameter(
-        choice(
-            *words(PairsName),
-            others="a callable w(y_i, y_j), or None (no pairs: least squares on rows)",
-            fits=lambda value: value is None or callable(value),
-        )
+# What parameters must be. "Class.name" is what "name" is for this class alone.
+PARAMETERS: Mapping[str, Setting] = {
+    "alpha": AT_LEAST_0,
+    "C": POSITIVE,
+    "pairs": choice(
+        *words(PairsName),
+        others="a callable w(y_i, y_j), or None (no pairs: least squares on rows)",
+        fits=lambda value: value is None or callable(value),
     ),
-    "kind": Parameter(stored=optional(choice(*words(PairsName)))),
-    "target": Parameter(choice(*words(Target))),
-    "scale": Parameter(FLAG),
-    "inputs": Parameter(optional(choice(*words(InputsName)))),
-    "constraint": Parameter(
-        Setting(
-            "None, Positive(...), ElasticNet(...) or MaxNonzero(...)",
-            lambda value: value is None or hasattr(value, "of_columns"),
-        )
+    "target": choice(*words(Target)),
+    "scale": FLAG,
+    "inputs": optional(choice(*words(InputsName))),
+    "constraint": Setting(
+        "None, Positive(...), ElasticNet(...) or MaxNonzero(...)",
+        lambda value: value is None or hasattr(value, "of_columns"),
     ),
-    "weighting": Parameter(choice(*words(Weighting))),
-    "scope": Parameter(choice(*words(Scope))),
-    "n_nodes": Parameter(COUNT),
-    "activation": Parameter(
-        stored=Setting(
-            f"{ACTIVATION.wanted}, or a list of these",
-            lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(value),
-            ACTIVATION.names,
-        )
+    "weighting": choice(*words(Weighting)),
+    "scope": choice(*words(Scope)),
+    "n_nodes": COUNT,
+    "activation": Setting(
+        f"{ACTIVATION.wanted}, or a list of these",
+        lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(_listed(value)),
+        ACTIVATION.names,
     ),
-    "weight_range": Parameter(stored=RANGE),
-    "bias_range": Parameter(stored=RANGE),
-    "distribution": Parameter(choice("uniform", "normal")),
-    "n_estimators": Parameter(COUNT),
-    "random_state": Parameter(stored=optional(integer(0, 2**32 - 1))),
-    "kernel": Parameter(stored=optional(choice(*words(KernelName)))),
-    "Kernel.kernel": Parameter(stored=choice(*words(KernelName))),
-    "Nystroem.kernel": Parameter(stored=NAMED_KERNEL),
-    "RandomFourier.kernel": Parameter(FOURIER_KERNEL),
-    "gamma": Parameter(optional(POSITIVE)),
-    "degree": Parameter(
-        Setting(
-            f"an integer from 1 to {MAX_DEGREE}",
-            lambda value: _UP_TO_MAX.fits(value) and value == int(value),
-        )
+    "distribution": choice("uniform", "normal"),
+    "n_estimators": COUNT,
+    "RandomFourier.kernel": FOURIER_KERNEL,
+    "gamma": optional(POSITIVE),
+    "degree": Setting(
+        f"an integer from 1 to {MAX_DEGREE}",
+        lambda value: _UP_TO_MAX.fits(value) and value == int(value),
     ),
-    "coef0": Parameter(AT_LEAST_0),
-    "n_components": Parameter(COUNT),
-    "Nystroem.n_components": Parameter(optional(COUNT)),
-    "orthogonal": Parameter(FLAG),
-    "landmarks": Parameter(choice(*words(Landmarks))),
-    "Nystroem.tol": Parameter(AT_LEAST_0),
-    "loss": Parameter(choice(*words(Loss))),
-    "tol": Parameter(POSITIVE),
-    "time_budget": Parameter(optional(POSITIVE)),
-    "missing": Parameter(
-        optional(choice(*words(Missing))), stored=optional(choice(*words(FillName)))
-    ),
+    "coef0": AT_LEAST_0,
+    "n_components": COUNT,
+    "Nystroem.n_components": optional(COUNT),
+    "orthogonal": FLAG,
+    "landmarks": choice(*words(Landmarks)),
+    "Nystroem.tol": AT_LEAST_0,
+    "loss": choice(*words(Loss)),
+    "tol": POSITIVE,
+    "time_budget": optional(POSITIVE),
+    "missing": optional(choice(*words(Missing))),
+}
+# What a file holds of parameters, if that is not the same: a file has no callables, and only JSON.
+_STORED: Mapping[str, Setting] = {
+    "kind": optional(choice(*words(PairsName))),
+    "weight_range": RANGE,
+    "bias_range": RANGE,
+    "random_state": optional(integer(0, 2**32 - 1)),
+    "Kernel.kernel": choice(*words(KernelName)),
+    "Nystroem.kernel": NAMED_KERNEL,
+    "missing": optional(choice(*words(FillName))),
 }
 
 
-def stored(*keys: str) -> dict[str, Setting]:
-    """Return what files hold of parameters, by their names; see `PARAMETERS` for the keys.
-
-    A key that ends in "?" is of a parameter that a file may lack.
-    """
-    fields = {}
-    for key in keys:
-        parameter = PARAMETERS[key.rstrip("?")]
-        setting = parameter.stored or parameter.setting
-        assert setting is not None
-        fields[key.rpartition(".")[2]] = setting
-    return fields
+def stored(owner: str, *names: str) -> dict[str, Setting]:
+    """Return what files hold of the parameters of a class, by their names."""
+    known = {**PARAMETERS, **_STORED}
+    return {name: known.get(f"{owner}.{name}") or known[name] for name in names}
 
 
 def check(key: str, value: object) -> Any:
     """Return the value of a parameter; it must be as `PARAMETERS` says for the key."""
-    setting = PARAMETERS[key].setting
-    if setting is None or setting.fits(value):
-        return value
-    raise _refusal(key.rpartition(".")[2], value, setting)
+    return check_setting(key, value, PARAMETERS[key])
 
 
 def check_parameters(estimator: object, *keys: str) -> None:
     """Check parameters of an estimator, by their keys in `PARAMETERS`."""
     for key in keys:
-        name, setting = key.rpartition(".")[2], PARAMETERS[key].setting
+        name, setting = key.rpartition(".")[2], PARAMETERS[key]
         value = getattr(estimator, name)
-        if setting is None or (isinstance(value, str) and value in setting.names):
+        if isinstance(value, str) and value in setting.names:
             continue  # a fit checks many names, and a call takes longer than this
         if not setting.fits(value):
-            raise _refusal(name, value, setting)
+            check_setting(name, value, setting)
 
 
 def check_setting(name: str, value: object, setting: Setting) -> Any:
-    """Return a value that fits a setting."""
+    """Return a value that fits a setting, or raise an error that asks for the likely name."""
     if setting.fits(value):
         return value
-    raise _refusal(name, value, setting)
-
-
-def _refusal(name: str, value: object, setting: Setting) -> ValueError:
-    """Return the error for a value that does not fit, which asks for the likely name."""
     from pairgram._support.checks import ArgumentError, did_you_mean, verbatim
 
     likely = did_you_mean(value, setting.names) if isinstance(value, str) else ""
-    return ArgumentError(name, f"must be {setting.wanted}, got {verbatim(repr(value))}{likely}")
-
-
-def check_flag(name: str, value: object) -> None:
-    """Raise a ValueError unless `value` is True or False."""
-    check_setting(name, value, FLAG)
+    raise ArgumentError(name, f"must be {setting.wanted}, got {verbatim(repr(value))}{likely}")
 
 
 def check_size(name: str, value: object, low: int = 1, high: int = LARGEST_INTEGER) -> int:
@@ -296,11 +257,6 @@ def check_size(name: str, value: object, low: int = 1, high: int = LARGEST_INTEG
 def check_text(name: str, value: object, choices: Iterable[str]) -> str:
     """Return `value`; it must be one of `choices`, or the error asks for the likely one."""
     return str(check_setting(name, value, choice(*choices)))
-
-
-def check_at_least_zero(name: str, value: object) -> float:
-    """Return `value` as a float; it must be a finite number ≥ 0."""
-    return float(check_setting(name, value, AT_LEAST_0))
 
 
 def check_C(name: str, value: object) -> float:

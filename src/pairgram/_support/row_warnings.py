@@ -172,9 +172,12 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     if not is_heard():
         return
     kernel = feature_map if isinstance(feature_map, str) else getattr(feature_map, "kernel", None)
-    if isinstance(kernel, str):
-        _warn_of_kernel(kernel, X, names)
-    elif kernel is None and not _is_linear(getattr(feature_map, "activation", "linear")):
+    activation = getattr(feature_map, "activation", "linear")
+    if kernel in OF_DISTANCES:
+        _warn_of_spreads(X, names, f"the {kernel} kernel")
+    elif kernel in OF_BITS:
+        _warn_of_bits(X, kernel)
+    elif kernel is None and activation != "linear" and {*activation} != {"linear"}:
         _warn_of_spreads(X, names, "nodes that are not linear")
 
 
@@ -206,18 +209,6 @@ def warn_of_narrow_columns(squares: Vector, names: Any) -> None:
             "of such narrow columns is lost: give feature_map='standard', or scale=True to least "
             "squares, or put the columns in like units",
         )
-
-
-def _warn_of_kernel(kernel: str, X: Matrix, names: Sequence[Any] | None) -> None:
-    if kernel in OF_DISTANCES:
-        _warn_of_spreads(X, names, f"the {kernel} kernel")
-    elif kernel in OF_BITS:
-        _warn_of_bits(X, kernel)
-
-
-def _is_linear(activation: Any) -> bool:
-    kinds = [activation] if isinstance(activation, str) or callable(activation) else activation
-    return all(isinstance(kind, str) and kind == "linear" for kind in kinds)
 
 
 def sample_of(X: Matrix) -> Any:

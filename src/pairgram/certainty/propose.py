@@ -15,7 +15,7 @@ from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import require, single_threaded_blas, thread_count
-from pairgram._support.parameters import check_flag, check_size, check_text
+from pairgram._support.parameters import FLAG, check_setting, check_size, check_text
 from pairgram.certainty.posterior import ROWS_AT_ONCE, Posterior
 from pairgram.features.base import generator
 from pairgram.features.kernel_map import kernel_among
@@ -104,7 +104,7 @@ def propose(
         )
     check_text("strategy", strategy, get_args(Strategy))
     check_size("n", n)
-    check_flag("batch", batch)
+    check_setting("batch", batch, FLAG)
     model, X, _, rows = posterior._read(X)
     scores = np.asarray(model.predict(X), np.float64)
     most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2

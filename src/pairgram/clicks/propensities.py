@@ -13,7 +13,7 @@ from sklearn.isotonic import isotonic_regression
 
 from pairgram._support.arrays import read_rows, real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, warn_caller
-from pairgram._support.parameters import check_flag, check_size
+from pairgram._support.parameters import FLAG, check_setting, check_size
 from pairgram.data.queries import as_ids, codes_of_objects
 from pairgram.features.base import generator
 
@@ -161,7 +161,7 @@ def estimate_propensities(
     >>> found.propensity.round(1).tolist()
     [1.0, 0.5, 0.3, 0.3]
     """
-    check_flag("monotone", monotone)
+    check_setting("monotone", monotone, FLAG)
     if n_resamples != 0:
         check_size("n_resamples", n_resamples)
     place, clicks = _positions(position), real_array(click, "click")

@@ -16,7 +16,7 @@ from pairgram._rooms import public
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.checks import AnyArray, Flags, Vector
 from pairgram._support.parameters import check_size, check_text
-from pairgram._support.tabled import Table, rows_of, text_of
+from pairgram.comparing.tabled import Table, rows_of, text_of
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import Metric, is_loss, listed_metrics

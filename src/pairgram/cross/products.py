@@ -15,13 +15,13 @@ import pairgram._core as _core
 from pairgram._support.checks import AnyArray, ArgumentError, verbatim
 from pairgram._support.parameters import COUNT, TEXT, Setting, is_integer, list_of, optional
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, require
+from pairgram.cross.named_columns import Columns, column_numbers, columns_in_file
 from pairgram.cross.sides import Sides
 from pairgram.features.base import (
     FeatureMap,
+    Formula,
     finite_rows,
 )
-from pairgram.features.columns import Columns, column_numbers, columns_in_file
-from pairgram.features.formulas import Sum, Times
 
 if TYPE_CHECKING:
     from pairgram._support.checks import Vector
@@ -135,7 +135,6 @@ class Cross(FeatureMap):
                 f"must not have columns of the right side, got {verbatim(repr(shown))} on both: "
                 "give keep a column that is its square",
             )
-        self._n_features_out = int(self._node_map(np.float64).n_outputs)
         return self
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> AnyArray:
@@ -160,18 +159,16 @@ class Cross(FeatureMap):
         n_left, n_right = len(self.left_) + 1, len(self.right_)
         right = copy(self)  # the kept columns, and the right side times 1
         right.left_ = self.left_[:0]
-        right._n_features_out = len(self.kept_) + n_right
         columns = np.concatenate([self.kept_, self.left_, self.right_])
         return Sides(self.left_, n_left, n_right, right, columns)
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         n_kept, identity = len(self.kept_), np.eye(self.n_features_in_)
         rows = coef[n_kept:].reshape(-1, len(self.right_))
         weights = np.zeros(self.n_features_in_)
         weights[self.kept_] = coef[:n_kept]
         weights[self.right_] += rows[0]
-        sides = np.hstack([identity[:, self.left_] @ rows[1:], identity[:, self.right_]])
-        products = x.over((Times(x.over((x, sides))), np.ones((len(self.right_), 1))))
+        products = x.products(identity[:, self.left_] @ rows[1:], identity[:, self.right_])
         return x.times(weights[:, None]).plus(products)
 
     def _node_map(self, dtype: DTypeLike) -> Any:
@@ -181,7 +178,7 @@ class Cross(FeatureMap):
     @staticmethod
     def _check_sides(settings: Any, arrays: Arrays, sizes: Sizes) -> None:
         """Check that all columns are those of the rows."""
-        n_features = settings["fitted"]["n_features"]
+        n_features = settings["fitted"]["n_features_in_"]
         for name in ("map_kept", "map_left", "map_right"):
             columns = arrays[name]
             inside = ((columns >= 0) & (columns < n_features)).all()
@@ -198,7 +195,7 @@ class Cross(FeatureMap):
             "left": COLUMNS,
             "right": COLUMNS,
             "keep": optional(COLUMNS),
-            "fitted": {"n_features": COUNT},
+            "fitted": {"n_features_in_": COUNT},
         },
         {
             "map_kept": Array(INT64, ("n_kept",)),
@@ -208,26 +205,12 @@ class Cross(FeatureMap):
         _check_sides,
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        arrays = {"map_kept": self.kept_, "map_left": self.left_, "map_right": self.right_}
-        settings = self.get_params(deep=False)
-        for name in ("left", "right", "keep"):
-            settings[name] = columns_in_file(settings[name], arrays.get(f"map_{name}", self.kept_))
-        return arrays, {**settings, "fitted": {"n_features": self.n_features_in_}}
+    def _saved_parameters(self) -> dict[str, Any]:
+        """Return the current parameters, as a model file holds them."""
+        own = super()._saved_parameters()
+        found = {"left": self.left_, "right": self.right_, "keep": self.kept_}
+        return {name: columns_in_file(own[name], numbers) for name, numbers in found.items()}
 
-    @classmethod
-    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        fitted = settings.pop("fitted")
-        self = cls(**settings)
-        self.n_features_in_ = fitted["n_features"]
-        self.kept_, self.left_, self.right_ = (
-            arrays[name] for name in ("map_kept", "map_left", "map_right")
-        )
-        self._n_features_out = int(self._node_map(np.float64).n_outputs)
-        return self
-
-    def _same(self, other: Self) -> bool:
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("kept_", "left_", "right_")
-        )
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return len(self.kept_) + (len(self.left_) + 1) * len(self.right_)

@@ -18,12 +18,12 @@ from pairgram._support.arrays import (
     blocks_of_parts,
     column_names,
     is_plain,
+    is_ready,
     read_rows,
     real_array,
     refuse_index,
     refuse_lossy,
     refuse_text,
-    require_label_each,
 )
 from pairgram._support.checks import (
     AnyArray,
@@ -34,6 +34,7 @@ from pairgram._support.checks import (
     first_not_finite,
     not_finite,
     require_finite,
+    verbatim,
 )
 from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.clicks import click_targets
@@ -566,7 +567,7 @@ def read_labelled(
     of : str, default=""
         What follows the names "X" and "y" in messages.
     estimator : estimator or None
-        As in `read_rows`. With None, labels that are not finite are refused here.
+        As in `read_rows`.
     reset : bool, default=False
         Whether this is a fit.
     """
@@ -574,24 +575,21 @@ def read_labelled(
         refuse_index(X)
     if as_judgements(y) is not None:
         return read_rows(X, f"X{of}", estimator=estimator, reset=reset), y
+    if y is None or isinstance(y, str):
+        text = f"should be a 1d array, a label for each row, got {verbatim(repr(y))}"
+        raise ArgumentError(f"y{of}", text)
     refuse_lossy(y, f"y{of}")
     refuse_text(y, f"y{of}")
-    if estimator is not None:
-        require_label_each(X, y, of)
-        given = cast("ArrayLike", y)
-        X, labels = read_rows(X, f"X{of}", estimator=estimator, y=given, reset=reset)
-        return X, real_array(labels, "y")
-    X = read_rows(X, f"X{of}")
-    labels = real_array(column_or_1d(y, warn=True), "y")
-    if len(labels) != X.shape[0]:
-        raise ArgumentError(
-            "y", f"must have a label for each of the {X.shape[0]} rows of X, got {len(labels)}"
-        )
+    rows = read_rows(X, f"X{of}", estimator=estimator, reset=reset)
+    column = y if is_ready(y, 1) else column_or_1d(y, warn=True)
+    labels = real_array(column, f"y{of}")
+    if len(labels) != rows.shape[0]:
+        text = f"must have a label for each of the {rows.shape[0]} rows of X{of}, got {len(labels)}"
+        raise ArgumentError(f"y{of}", text)
     if (row := not_finite(labels)) is not None:
-        raise ArgumentError(
-            "y", f"must not hold NaN or infinity, got {labels[row]} in {{place}}", row=row
-        )
-    return X, labels
+        text = f"must not hold NaN or infinity, got {labels[row]} in {{place}}"
+        raise ArgumentError(f"y{of}", text, row=row)
+    return rows, labels
 
 
 def _in_range(weights: Vector | None) -> Vector | None:

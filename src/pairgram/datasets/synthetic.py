@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pairgram._support.checks import Rows, Vector
-from pairgram._support.parameters import check_at_least_zero, check_size
+from pairgram._support.parameters import AT_LEAST_0, check_setting, check_size
 
 # The share of labels below each fifth of the label range, as in the web search data sets.
 _CUMULATIVE_SHARES = (0.0, 0.52, 0.84, 0.97, 0.99, 1.0)
@@ -88,8 +88,8 @@ def make_ranking(
     n_features = check_size("n_features", n_features)
     n_levels = check_size("n_levels", n_levels)
     n_factors = check_size("n_factors", n_factors, 0)
-    noise = check_at_least_zero("noise", noise)
-    query_effect = check_at_least_zero("query_effect", query_effect)
+    noise = float(check_setting("noise", noise, AT_LEAST_0))
+    query_effect = float(check_setting("query_effect", query_effect, AT_LEAST_0))
     if n_informative is None:
         n_informative = max(1, round(0.3 * n_features))
     n_informative = check_size("n_informative", n_informative, 0, n_features)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from pairgram.features.base import formula_of
-from pairgram.features.formulas import (
+from pairgram.export.formulas import (
     AnyColumn,
     Apply,
     Atom,
+    KernelValues,
     Product,
     Radial,
     Sum,
@@ -29,10 +29,11 @@ from pairgram.features.formulas import (
     nodes_of,
     stepped,
     sum_of,
+    through,
 )
-from pairgram.features.kernels import KernelValues
+from pairgram.export.transformers import columns_before
+from pairgram.features.base import formula_of
 from pairgram.features.row_values import Chain
-from pairgram.features.transformers import columns_before
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -394,7 +395,7 @@ def _of_ranker(
         columns = [one.filled(fill) for one, fill in zip(columns, missing.tolist(), strict=True)]
         missing = None
     if inputs is not None:
-        columns = inputs.formulas(columns)
+        columns = _scaled(inputs, columns)
     score = partial(_score, row.then, np.asarray(ranker.coef_, np.float64))
     fills = None if missing is None else np.asarray(missing)
     form = Form(names, tuple(columns), score, fills)
@@ -409,5 +410,20 @@ def _of_ranker(
     )
 
 
-def _score(feature_map: Any, coef: Vector, x: Sum) -> Sum:
+def _scaled(inputs: Any, columns: list[AnyColumn]) -> list[AnyColumn]:
+    """Return the columns that a fitted scale makes of columns."""
+    if inputs.factors is not None:
+        return [
+            column.scaled(float(factor), float(-centre * factor))
+            for column, factor, centre in zip(
+                columns, inputs.factors, inputs.arrays["inputs_centre"], strict=True
+            )
+        ]
+    ends = inputs.arrays["inputs_ends"][:-1]
+    parts = (np.split(inputs.arrays[f"inputs_{name}"], ends) for name in ("knots", "values"))
+    made = [through(*one) for one in zip(columns, *parts, strict=True)]
+    return columns + made if len(inputs.parts) > 1 else made
+
+
+def _score(feature_map: Any, coef: Vector, x: Sum) -> Any:
     return formula_of(feature_map, x, coef)

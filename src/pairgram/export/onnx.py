@@ -13,9 +13,18 @@ from numpy.typing import DTypeLike, NDArray
 
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of, require_gaps_apart
-from pairgram.features.formulas import ACTIVATIONS, Apply, Atom, Node, Radial, Sum, Times, nodes_of
+from pairgram.export.formulas import (
+    ACTIVATIONS,
+    Apply,
+    Atom,
+    KernelValues,
+    Node,
+    Radial,
+    Sum,
+    Times,
+    nodes_of,
+)
 from pairgram.features.kernel_values import KernelFunction
-from pairgram.features.kernels import KernelValues
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -24,10 +24,10 @@ from pairgram.export.form import (
     in_vespa,
     require_gaps_apart,
 )
+from pairgram.export.formulas import Atom, Sum, leaves
 from pairgram.export.onnx import to_onnx
 from pairgram.export.stores import PLUGIN, SOLR, Features, of_features
 from pairgram.export.text import Dialect, expression, tests_added
-from pairgram.features.formulas import Atom, Sum, leaves
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

@@ -8,9 +8,8 @@ from pairgram._rooms import words_of
 TYPES = {
     "data.hashed_ids": ("QueryIds",),
     "data.pairs": ("Pairs",),
-    "features.inputs": ("QuantileInputs", "ScaledInputs"),
+    "features.inputs": ("FittedInputs",),
     "features.kernel_map": ("Kernel",),
-    "features.kernel_values": ("KernelFunction",),
     "features.nystroem": ("Nystroem",),
     "features.random_fourier": ("RandomFourier",),
     "features.random_nodes": ("RandomNodes",),

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from pairgram.export.form import Form
-from pairgram.features.formulas import Apply, Atom, Sum
+from pairgram.export.formulas import Apply, Atom, Sum
 
 Definition = dict[str, Any]
 FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
-from pairgram.features.formulas import Atom, Sum, Times, Value, entries_of, leaves
+from pairgram.export.formulas import Atom, Sum, Times, Value, entries_of, leaves
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator

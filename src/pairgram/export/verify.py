@@ -31,7 +31,7 @@ from pairgram.export.form import (
     form_of,
     in_vespa,
 )
-from pairgram.features.formulas import Atom, _same, is_missing
+from pairgram.export.formulas import Atom, _same, is_missing
 from pairgram.features.row_values import Chain
 
 if TYPE_CHECKING:

@@ -34,10 +34,9 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import AnyArray, Vector, naming_not_finite, require_finite
 from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import PARAMETERS, stored
+from pairgram._support.parameters import stored
 from pairgram._support.schema import Kind, brief, check_record
 from pairgram._support.whole_fit import WholeFit
-from pairgram.features.formulas import Sum
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike, Transformer
@@ -167,6 +166,34 @@ def score_features(H: Matrix, coefs: Vector) -> Vector:
     return _core.score_rows(rows, np.ascontiguousarray(coefs), thread_count())
 
 
+def native_nodes(
+    dtype: DTypeLike,
+    weights: AnyArray,
+    bias: AnyArray,
+    square: AnyArray | None,
+    segments: list[tuple[int, int, str]],
+    *,
+    origin: AnyArray | None = None,
+    tail: AnyArray | None = None,
+    in_double: bool = False,
+    **options: Any,
+) -> Any:
+    """Return the compiled map for rows of a dtype. The arrays that describe it are converted.
+
+    csrc/features/node_map.hpp gives its formula. With `in_double`, rows of float32 are mapped
+    in float64, and the outputs are rounded.
+    """
+    single = np.dtype(dtype) == np.float32
+    narrow = single and not in_double
+    make: Any = _core.NodeMap32 if narrow else _core.NodeMap64
+    arrays = [
+        None if a is None else np.ascontiguousarray(a, np.float32 if narrow else np.float64)
+        for a in (weights, bias, square, origin, tail)
+    ]
+    node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
+    return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
+
+
 class Unmade(Protocol):
     """What fits do in place of making all the features of a fitted map, which are very many."""
 
@@ -191,16 +218,46 @@ class Unmade(Protocol):
         """Return scores and shares of whole folds that are held out, or None, as above."""
 
 
-class ValueMap(ABC):
-    """A fitted map of rows to values in float64."""
+class Formula(Protocol):
+    """Values of rows in other systems, from which maps make formulas by these methods."""
 
-    @abstractmethod
+    def times(self, matrix: Any, offset: Any = 0.0) -> Formula:
+        """Return ``values @ matrix + offset``."""
+
+    def plus(self, other: Any) -> Formula:
+        """Return the sum of both."""
+
+    def nodes(self, name: str, weights: Vector, bias: Vector, coef: Vector) -> Formula:
+        """Return ``Σ coef_k g(weights_kᵀ x + bias_k)``, where "cos" or an activation names g."""
+
+    def radial(self, centres: Vector, bias: Vector, coef: Vector) -> Formula:
+        """Return ``Σ coef_k exp(−bias_k ‖x − centres_k‖²)``."""
+
+    def products(self, left: Vector, right: Vector) -> Formula:
+        """Return ``Σ (left_kᵀ x) (right_kᵀ x)``."""
+
+    def of_kernel(self, kernel: Any, rows: Vector, coef: Vector) -> Formula:
+        """Return ``Σ coef_i k(x, rows_i)`` of a `KernelFunction`."""
+
+
+@dataclass(frozen=True, eq=False)
+class ValueMap:
+    """A fitted map of rows to values in float64.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+        The map that checks the rows.
+    values : callable
+        It returns the values of dense or CSR rows that have been checked.
+    """
+
+    feature_map: FeatureMap
+    values: Callable[[Matrix], AnyArray]
+
     def checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform` of a `FeatureMap`."""
-
-    @abstractmethod
-    def values(self, X: Matrix) -> AnyArray:
-        """Return the values of dense or CSR rows that have been checked, (n_rows, n_values)."""
+        return self.feature_map._checked(X)
 
     def transform(self, X: RowsLike) -> AnyArray:
         """Return the values of dense or CSR rows, (n_rows, n_values)."""
@@ -219,8 +276,9 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     n_features_in_: int
     _n_features_out: int
-    # What a file holds of a fitted map: its parameters, and these settings and arrays. The
-    # dimensions "features" and "outputs" are those of its inputs and outputs.
+    # What a file holds of a fitted map beside its parameters. The array "map_weights" is the
+    # attribute `weights_`, and the settings "fitted" are attributes. The dimensions "features" and
+    # "outputs" are those of its inputs and outputs.
     _in_file: ClassVar[Kind]
     # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
     _scores_sparse = True
@@ -298,22 +356,37 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         The message calls it row number `row`.
         """
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         """Return a linear model of the features of rows x as a formula, for other systems."""
         raise _no_formula(self)
 
-    @abstractmethod
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        """Return arrays, named "map_…", and settings that JSON can hold, for a model file."""
+    def _state(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return the arrays and the settings of the fit, by their names in a file."""
+        arrays = {}
+        for key in self._in_file.arrays:
+            name = key.rstrip("?")
+            if (array := getattr(self, f"{name[4:]}_", None)) is not None:
+                arrays[name] = array
+        return arrays, {name: getattr(self, name) for name in self._in_file.settings["fitted"]}
 
     @classmethod
-    @abstractmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        """Make the fitted map that `_describe` described."""
+        """Make a fitted map of what a file holds of it."""
+        fitted = settings.pop("fitted")
+        self = cls(**settings)
+        self.__dict__.update(fitted)
+        for key, (_, dimensions) in cls._in_file.arrays.items():
+            if (array := arrays.get(name := key.rstrip("?"))) is not None:
+                setattr(self, f"{name[4:]}_", array)
+                if "features" in dimensions:
+                    self.n_features_in_ = array.shape[dimensions.index("features")]
+        return self
 
-    @abstractmethod
     def _same(self, other: Self) -> bool:
         """Tell whether another fitted map of this class makes the same features."""
+        (mine, fitted), (theirs, of_other) = self._state(), other._state()
+        same = fitted == of_other and mine.keys() == theirs.keys()
+        return same and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -365,7 +438,7 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     def _saved_parameters(self) -> dict[str, Any]:
         """Return the current parameters, as a model file holds them."""
         parameters = self.get_params(deep=False)
-        if not isinstance(parameters["random_state"], Integral):
+        if not isinstance(parameters.get("random_state", 0), Integral):
             parameters["random_state"] = None
         return parameters
 
@@ -400,10 +473,10 @@ def finite_rows(
     """
     X = with_entries(X)
     names = column_names(X)
-    X = read_rows(X, estimator=estimator, reset=reset, sparse=sparse)
+    rows = read_rows(X, estimator=estimator, reset=reset, sparse=sparse)
     with naming_not_finite(names):
-        require_finite(X, "X", with_row=reset)
-    return X
+        require_finite(rows, "X", with_row=reset)
+    return rows
 
 
 def mapped(feature_map: Transformer, X: Matrix) -> AnyArray:
@@ -497,7 +570,7 @@ def rounding_of(feature_map: FeatureMap, X: Matrix) -> Vector:
     return feature_map._rounding(X)
 
 
-def formula_of(feature_map: Transformer | None, x: Sum, coef: Vector) -> Sum:
+def formula_of(feature_map: Transformer | None, x: Formula, coef: Vector) -> Formula:
     """Return a linear model of the features that a fitted transformer makes of rows x.
 
     If `feature_map` is None, the features are the rows themselves.
@@ -599,8 +672,8 @@ def describe_map(
             f"feature_map is a {kind}, which a file cannot hold without running code when it is "
             f"loaded; {', '.join(MAPS)} can be saved, pickle holds the others"
         )
-    arrays, settings = feature_map._describe()
-    return arrays, {"kind": kind, **settings}
+    arrays, fitted = feature_map._state()
+    return arrays, {"kind": kind, **feature_map._saved_parameters(), "fitted": fitted}
 
 
 def restore_map(arrays: dict[str, AnyArray], settings: dict[str, Any] | None) -> Any:
@@ -622,8 +695,7 @@ def kind_of_map(kind: str) -> Kind:
     names = signature(own).parameters
     in_file = own._in_file
     others = (name for name in names if name not in in_file.settings)
-    keys = (key if (key := f"{kind}.{name}") in PARAMETERS else name for name in others)
-    return in_file._replace(settings={**stored(*keys), **in_file.settings})
+    return in_file._replace(settings={**stored(kind, *others), **in_file.settings})
 
 
 def check_map(settings: Any) -> Kind:

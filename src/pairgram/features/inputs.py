@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,10 +14,9 @@ from numpy.typing import DTypeLike
 from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
-from pairgram._support.arrays import block_rows, blocks, column_names, read_rows
+from pairgram._support.arrays import block_rows, blocks
 from pairgram._support.checks import (
     AnyArray,
-    Rows,
     Vector,
     require_finite,
 )
@@ -29,7 +27,6 @@ from pairgram.features.base import (
     RowScorer,
     Unmade,
     ValueMap,
-    checked,
     features_of,
     is_compiled,
     linear_nodes,
@@ -45,269 +42,107 @@ from pairgram.features.base import (
     unmade,
     unwhitened,
 )
-from pairgram.features.formulas import AnyColumn, through
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
 
 @dataclass(frozen=True, eq=False)
-class FittedInputs(ABC):
-    """A function of rows that was fitted to the training rows of a ranker.
+class FittedInputs:
+    """A function of the columns of rows that was fitted to the training rows of a ranker.
 
     Attributes
     ----------
     kind : str
-        The word that `inputs` of the ranker had, or that a search chose.
+        The word of it, one of `InputsName`.
+    arrays : dict of str to ndarray
+        What it computes, as a file holds it. Scales, (n_features,), have "inputs_centre" and
+        "inputs_scale": columns are ``(x − centre) / scale``. Quantiles have "inputs_knots" and
+        "inputs_values", the ascending knots of each column, one column after the other, and the
+        values there, between which the function is linear; and "inputs_ends", (n_features,), where
+        the knots of each column end.
     feature_names_in_ : ndarray of shape (n_features,), or None
         The names of the columns of the training rows, if they had names.
     """
 
     kind: str
-    feature_names_in_: Any = field(default=None, kw_only=True)
-
-    @property
-    @abstractmethod
-    def n_features_in_(self) -> int:
-        """The number of columns of X."""
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of columns that are made of them."""
-        return self.n_features_in_
-
-    @property
-    def factors(self) -> Vector | None:
-        """The factors, if every column is ``(x − centre) · factor``; otherwise None."""
-        return None
-
-    @property
-    def keeps_zeros(self) -> bool:
-        """Whether 0 stays 0, so that CSR rows stay sparse."""
-        return False
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """What the columns that are made of a column are called."""
-        return (self.kind,)
-
-    @abstractmethod
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays that describe the function in a model file; see `restore_inputs`."""
-
-    @abstractmethod
-    def rounding(self, X: Matrix) -> Vector:
-        """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
-
-    def transform(self, X: RowsLike) -> Any:
-        """Return the columns of rows, (n_rows, n_outputs), float32 for float32 X, else float64.
-
-        Those of CSR rows that stay sparse are float64.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Kind "maxabs" takes CSR matrices too, and returns them as such.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the training rows, or other names of columns
-            if both have names; or if X holds NaN or infinity.
-        """
-        own, names = self.feature_names_in_, column_names(X)
-        named = own is not None and names is not None and all(isinstance(n, str) for n in names)
-        if named and names != list(own):
-            raise ValueError(
-                f"X must have the columns of fit, in their order, {list(own)}, got {names}"
-            )
-        X = read_rows(X, sparse="csr" if self.keeps_zeros else False)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} features, got {X.shape[1]}")
-        require_finite(X, "X")
-        return self.values(X)
-
-    @abstractmethod
-    def columns(self) -> _core.InputColumns:
-        """Return the compiled form."""
-
-    def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
-        """Return the compiled map of rows of a dtype to the columns, and by `then` to features."""
-        make = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
-        return make.after_columns(self.columns(), then)
-
-    def values(self, X: Matrix) -> Any:
-        """Return the columns of rows that have been checked, or may be: NaN stays NaN.
-
-        CSR rows stay sparse if 0 stays 0, and become dense otherwise.
-        """
-        if scipy.sparse.issparse(X):
-            return self._of_sparse(X)
-        rows = np.require(X, None, ["C", "A"])
-        return self.node_map(X.dtype).map(rows, thread_count())
-
-    def _of_sparse(self, X: Any) -> Any:
-        out = np.empty((X.shape[0], self.n_outputs), X.dtype)
-        for rows in blocks(X.shape[0], block_rows(self.n_outputs, X.dtype)):
-            out[rows] = self.values(X[rows].toarray())
-        return out
-
-    @abstractmethod
-    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
-        """Return the columns that are made of the columns of X, as formulas."""
-
-    def names(self, names: Sequence[Any] | None) -> Any:
-        """Return names of the columns that are made, given those of X, or None for None."""
-        return names
-
-    def __repr__(self) -> str:
-        return f"<inputs {self.kind!r} of {self.n_features_in_} columns>"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ScaledInputs(FittedInputs):
-    """Columns ``(x − centre) / scale``: kinds "standard", "minmax" and "maxabs".
-
-    Attributes
-    ----------
-    centre, scale : ndarray of shape (n_features,), float64
-    """
-
-    centre: Vector
-    scale: Vector
+    arrays: dict[str, AnyArray]
+    feature_names_in_: Any = None
 
     @property
     def n_features_in_(self) -> int:
         """The number of columns of X."""
-        return len(self.scale)
-
-    @property
-    def factors(self) -> Vector:
-        """The inverse of the scale."""
-        return 1 / self.scale
-
-    @property
-    def keeps_zeros(self) -> bool:
-        """Whether 0 stays 0, so that CSR rows stay sparse."""
-        return self.kind == "maxabs"
-
-    def columns(self) -> _core.InputColumns:
-        """Return the compiled form."""
-        return _core.InputColumns.scaled(
-            np.ascontiguousarray(self.centre), np.ascontiguousarray(self.factors)
-        )
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays that describe the function in a model file."""
-        return {"inputs_centre": self.centre, "inputs_scale": self.scale}
-
-    def rounding(self, X: Matrix) -> Vector:
-        """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
-        return _rounding_of(self.values(X), 4)
-
-    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
-        """Return the columns that are made of the columns of X, as formulas."""
-        return [
-            column.scaled(float(factor), float(-centre * factor))
-            for column, factor, centre in zip(columns, self.factors, self.centre, strict=True)
-        ]
-
-    def _of_sparse(self, X: Any) -> Any:
-        if not self.keeps_zeros:
-            return super()._of_sparse(X)
-        # In float64 also for float32 rows: differences of values far from 0 would be rounded again.
-        data = X.data * self.factors[X.indices]
-        return type(X)((data, X.indices, X.indptr), shape=X.shape)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class QuantileInputs(FittedInputs):
-    """The distribution function of every column, linear between knots: the "quantile" kinds.
-
-    With "raw+quantile" the columns of X come first, and their functions after them.
-
-    Attributes
-    ----------
-    knots, values : ndarray of shape (n_knots,), float64
-        The knots of all columns, one column after the other, and the values there. Knots of a
-        column ascend.
-    ends : ndarray of shape (n_features,), int64
-        Where the knots of each column end.
-    """
-
-    knots: Vector
-    values_at_knots: Vector
-    ends: Rows
-
-    @property
-    def n_features_in_(self) -> int:
-        """The number of columns of X."""
-        return len(self.ends)
-
-    @property
-    def _keeps_inputs(self) -> bool:
-        return self.kind == "raw+quantile"
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """What the columns that are made of a column are called."""
-        return ("raw", "quantile") if self._keeps_inputs else (self.kind,)
+        return len(self.arrays["inputs_ends" if self.factors is None else "inputs_scale"])
 
     @property
     def n_outputs(self) -> int:
         """The number of columns that are made of them."""
         return self.n_features_in_ * len(self.parts)
 
-    def columns(self) -> _core.InputColumns:
-        """Return the compiled form."""
-        return _core.InputColumns.functions(
-            self.knots, self.values_at_knots, self.ends, self._keeps_inputs
-        )
+    @property
+    def factors(self) -> Vector | None:
+        """The factors, if every column is ``(x − centre) · factor``; otherwise None."""
+        return 1 / self.arrays["inputs_scale"] if "inputs_scale" in self.arrays else None
 
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays that describe the function in a model file."""
-        return {
-            "inputs_knots": self.knots,
-            "inputs_values": self.values_at_knots,
-            "inputs_ends": self.ends,
-        }
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether 0 stays 0, so that CSR rows stay sparse."""
+        return self.kind == "maxabs"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What the columns that are made of a column are called; those of X come first."""
+        return ("raw", "quantile") if self.kind == "raw+quantile" else (self.kind,)
 
     def rounding(self, X: Matrix) -> Vector:
         """Return a bound on the rounding error of each column for rows X, (n_outputs,)."""
-        found = _rounding_of(self.values(X), 64)
-        if self._keeps_inputs:
+        H = self.values(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
+        found = (64 if self.factors is None else 4) * np.finfo(H.dtype).eps * size
+        if len(self.parts) > 1:
             found[: self.n_features_in_] = 0.0
         return found
 
-    def formulas(self, columns: list[AnyColumn]) -> list[AnyColumn]:
-        """Return the columns that are made of the columns of X, as formulas."""
-        begins = [0, *self.ends.tolist()]
-        return [
-            *(columns if self._keeps_inputs else []),
-            *(
-                through(column, self.knots[begin:end], self.values_at_knots[begin:end])
-                for column, begin, end in zip(columns, begins, self.ends.tolist(), strict=False)
-            ),
-        ]
+    def node_map(self, dtype: DTypeLike, then: Any = None) -> Any:
+        """Return the compiled map of rows of a dtype to the columns, and by `then` to features."""
+        make = _core.NodeMap32 if np.dtype(dtype) == np.float32 else _core.NodeMap64
+        factors = self.factors
+        if factors is None:
+            knots, values, ends = (self.arrays[f"inputs_{n}"] for n in ("knots", "values", "ends"))
+            columns = _core.InputColumns.functions(knots, values, ends, len(self.parts) > 1)
+        else:
+            centre = np.ascontiguousarray(self.arrays["inputs_centre"])
+            columns = _core.InputColumns.scaled(centre, factors)
+        return make.after_columns(columns, then)
+
+    def values(self, X: Any) -> Any:
+        """Return the columns of rows that have been checked, or may be: NaN stays NaN.
+
+        CSR rows stay sparse if 0 stays 0, and become dense otherwise.
+        """
+        if not scipy.sparse.issparse(X):
+            rows = np.require(X, None, ["C", "A"])
+            return self.node_map(X.dtype).map(rows, thread_count())
+        if self.keeps_zeros and self.factors is not None:
+            # In float64 also for float32 rows: differences of values far from 0 would be rounded
+            # again.
+            make: Any = type(X)
+            data = X.data * self.factors[X.indices]
+            return make((data, X.indices, X.indptr), shape=X.shape)
+        out = np.empty((X.shape[0], self.n_outputs), X.dtype)
+        for rows in blocks(X.shape[0], block_rows(self.n_outputs, X.dtype)):
+            out[rows] = self.values(X[rows].toarray())
+        return out
 
     def names(self, names: Sequence[Any] | None) -> Any:
         """Return names of the columns that are made, given those of X, or None for None."""
-        if names is None or not self._keeps_inputs:
+        if names is None or len(self.parts) == 1:
             return names
         return [*names, *(f"quantile of {name}" for name in names)]
 
-
-def _rounding_of(H: AnyArray, n_errors: int) -> Vector:
-    with np.errstate(over="ignore", invalid="ignore"):
-        size = np.sqrt((H.astype(np.float64) ** 2).mean(axis=0))
-    return n_errors * np.finfo(H.dtype).eps * size
-
-
-def restore_inputs(kind: str, arrays: dict[str, AnyArray]) -> FittedInputs:
-    """Make the inputs that `FittedInputs.arrays` described. The arrays must have been checked."""
-    if "inputs_scale" in arrays:
-        return ScaledInputs(kind, arrays["inputs_centre"], arrays["inputs_scale"])
-    return QuantileInputs(kind, *(arrays[f"inputs_{name}"] for name in ("knots", "values", "ends")))
+    def __repr__(self) -> str:
+        return f"<inputs {self.kind!r} of {self.n_features_in_} columns>"
 
 
 N_QUANTILES = 100
@@ -357,7 +192,7 @@ def fit_inputs(kind: str, X: Matrix, weights: Vector | None = None) -> FittedInp
     return _scaled(kind, X, weights)
 
 
-def _scaled(kind: str, X: Matrix, weights: Vector | None) -> ScaledInputs:
+def _scaled(kind: str, X: Matrix, weights: Vector | None) -> FittedInputs:
     if scipy.sparse.issparse(X):
         lowest, highest = min_max_axis(X if weights is None else X[weights > 0], axis=0)
         none = np.zeros(X.shape[1])
@@ -372,7 +207,7 @@ def _scaled(kind: str, X: Matrix, weights: Vector | None) -> ScaledInputs:
 
 def inputs_of_moments(
     kind: str, lowest: Vector, highest: Vector, mean: Vector, variance: Vector, n_rows: int
-) -> ScaledInputs:
+) -> FittedInputs:
     """Return scaled inputs, given moments of the columns, (n_features,) each.
 
     Parameters
@@ -389,15 +224,17 @@ def inputs_of_moments(
     if not (np.isfinite(mean) & np.isfinite(variance)).all():
         raise ValueError(f"X too large: squares of its values overflow, which {kind!r} needs")
     if kind == "maxabs":
+        centre = np.zeros(len(mean))
         scale = _without_zeros(np.maximum(np.abs(lowest), np.abs(highest)))
-        return ScaledInputs(kind, np.zeros(len(scale)), scale)
-    if kind == "minmax":
-        return ScaledInputs(kind, lowest, _without_zeros(highest - lowest))
-    eps = float(np.finfo(np.float64).eps)
-    # The bound of scikit-learn for columns that are constant but for rounding errors, by the number
-    # of rows: weights have any unit.
-    constant = variance <= n_rows * eps * variance + (n_rows * mean * eps) ** 2
-    return ScaledInputs(kind, mean, np.where(constant, 1.0, np.sqrt(variance)))
+    elif kind == "minmax":
+        centre, scale = lowest, _without_zeros(highest - lowest)
+    else:
+        eps = float(np.finfo(np.float64).eps)
+        # The bound of scikit-learn for columns that are constant but for rounding errors, by the
+        # number of rows: weights have any unit.
+        constant = variance <= n_rows * eps * variance + (n_rows * mean * eps) ** 2
+        centre, scale = mean, np.where(constant, 1.0, np.sqrt(variance))
+    return FittedInputs(kind, {"inputs_centre": centre, "inputs_scale": scale})
 
 
 def _without_zeros(scale: Vector) -> Vector:
@@ -405,7 +242,7 @@ def _without_zeros(scale: Vector) -> Vector:
     return np.where(scale < SMALLEST_RANGE, 1.0, scale)
 
 
-def _quantile(kind: str, X: Any, weights: Vector | None) -> QuantileInputs:
+def _quantile(kind: str, X: Any, weights: Vector | None) -> FittedInputs:
     if weights is not None and (weights == 1).all():
         weights = None
     if weights is not None:  # the smallest weight below 1 becomes 1
@@ -433,7 +270,8 @@ def _quantile(kind: str, X: Any, weights: Vector | None) -> QuantileInputs:
     values[last == len(levels) - 1] = 1.0
     values[first == 0] = 0.0
     counts = np.bincount(columns, minlength=X.shape[1])
-    return QuantileInputs(kind, quantiles[begins], values, np.cumsum(counts))
+    own = {"knots": quantiles[begins], "values": values, "ends": np.cumsum(counts)}
+    return FittedInputs(kind, {f"inputs_{name}": array for name, array in own.items()})
 
 
 def _quantiles(X: AnyArray, levels: Vector) -> Vector:
@@ -541,7 +379,10 @@ class InputMap(FeatureMap):
 
     def _unwhitened(self) -> tuple[ValueMap, Vector] | None:
         parts = unwhitened(self.feature_map)
-        return None if parts is None else (_ValuesOfInputs(self, parts[0]), parts[1])
+        if parts is None:
+            return None
+        after, whitening = parts
+        return ValueMap(self, lambda X: after.values(self.inputs.values(X))), whitening
 
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         found = scorer_of(self.feature_map, coef, dtype)
@@ -578,37 +419,13 @@ class InputMap(FeatureMap):
             return self.inputs.rounding(X)
         return rounding_of(self.feature_map, self.inputs.values(X))
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        """Describe the inputs. The map after them is described on its own."""
-        return self.inputs.arrays(), {"kind": self.inputs.kind}
-
-    @classmethod
-    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        return cls(restore_inputs(settings["kind"], arrays))
-
     def _same(self, other: Self) -> bool:
-        mine, theirs = self.inputs.arrays(), other.inputs.arrays()
+        mine, theirs = self.inputs.arrays, other.inputs.arrays
         return (
             self.inputs.kind == other.inputs.kind
             and all(np.array_equal(mine[name], theirs[name]) for name in mine)
             and same_map(self.feature_map, other.feature_map)
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _ValuesOfInputs(ValueMap):
-    """The values that a map makes of what inputs make of rows."""
-
-    feature_map: InputMap
-    after: ValueMap
-
-    def checked(self, X: RowsLike) -> Any:
-        """Check the rows and return them."""
-        return checked(self.feature_map, X)
-
-    def values(self, X: Matrix) -> AnyArray:
-        """Return the values of rows that have been checked."""
-        return self.after.values(self.feature_map.inputs.values(X))
 
 
 def after_inputs(inputs: FittedInputs | None, feature_map: Transformer | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -13,14 +13,13 @@ from numpy.typing import DTypeLike
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import blocks
+from pairgram._support.arrays import blocks, checked_sparse
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector
 from pairgram._support.parameters import (
     COUNT,
-    FLAG,
+    KernelName,
     choice,
-    list_of,
-    optional,
+    words,
 )
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import (
@@ -33,8 +32,7 @@ from pairgram._support.schema import (
     Sizes,
     require,
 )
-from pairgram.features.base import FeatureMap, RowScorer, dense, finite_rows, is_kernel
-from pairgram.features.formulas import Sum
+from pairgram.features.base import FeatureMap, Formula, RowScorer, dense, finite_rows, is_kernel
 from pairgram.features.kernel_values import (
     KernelFunction,
     check_symmetric,
@@ -42,10 +40,9 @@ from pairgram.features.kernel_values import (
     matrix_of,
 )
 from pairgram.features.kernels import (
-    KernelLike,
+    OfKernel,
+    fitted_kernel,
     is_precomputed,
-    kernel_formula,
-    kernel_of,
     takes_rows_as_given,
 )
 
@@ -53,52 +50,35 @@ if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike, Transformer
 
 
+OF_CSR = ("map_data", "map_indices", "map_indptr")
+
+
 def _require_rows(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Raise a ValueError unless the settings and arrays of a map agree with each other."""
-    rows, features = settings["shape"]
-    of_rows = ("map_rows", "map_bits", "map_data", "map_indices", "map_indptr")
-    given = {name for name in of_rows if name in arrays}
-    bits = settings["bits"]
-    dense, values = ({"map_bits"}, set()) if bits else ({"map_rows"}, {"map_data"})
-    wanted = dense & given or {"map_indices", "map_indptr", *values}
-    if settings["kernel"] == "precomputed":
+    fitted, given = settings["fitted"], arrays.keys() & {"map_rows", *OF_CSR}
+    features = fitted["n_features_in_"]
+    if fitted["kernel_parameters_"]["name"] == "precomputed":
         require(not given, "a precomputed kernel must have no support rows")
-        require(rows == features, f"shape must be square, got {settings['shape']}")
+        sizes["features"] = sizes["outputs"]
+    elif given == set(OF_CSR):
+        _csr(arrays, (sizes["outputs"], features))
+        sizes["features"] = features
     else:
-        require(given == wanted, "the support rows must be map_rows, or the three arrays of CSR")
-    for dimension, length in (("outputs", rows), ("features", features)):
-        found = sizes.setdefault(dimension, length)
-        require(found == length, f"shape is {settings['shape']}, but {dimension} is {found}")
-    for name in ("map_rows", "map_data"):
-        wide = name in arrays and arrays[name].dtype == np.float64
-        narrow = settings["rows_dtype"] == "float32"
-        require(not (wide and narrow), f"{name} must not be float64, as rows_dtype is float32")
-    if "map_bits" in arrays:
-        width, found = -(-features // 8), arrays["map_bits"].shape[1]
-        require(found == width, f"map_bits must have {width} bytes a row, got {found}")
+        require(given == {"map_rows"}, "the support rows must be map_rows, or three arrays of CSR")
+    found = sizes["features"]
+    require(found == features, f"n_features_in_ is {features}, but features is {found}")
     support = arrays["map_support"]
     increasing = support[0] >= 0 and (np.diff(support) > 0).all()
     require(increasing, "map_support must hold row numbers that increase")
-    if "map_indptr" in arrays:
-        _check_csr(arrays, rows, features, sizes["n_entries"])
 
 
-def _check_csr(arrays: Arrays, n_rows: int, n_features: int, n_entries: int) -> None:
-    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
-    require(
-        len(indptr) == n_rows + 1 and indptr[0] == 0 and indptr[-1] == n_entries,
-        f"map_indptr must lead from 0 to {n_entries} in {n_rows} rows",
-    )
-    require((indptr[1:] >= indptr[:-1]).all(), "map_indptr must not decrease")
-    if n_entries:
-        require(
-            indices.min() >= 0 and indices.max() < n_features,
-            f"map_indices must be from 0 to {n_features - 1}",
-        )
+def _csr(arrays: Arrays, shape: tuple[int, int]) -> Any:
+    rows = scipy.sparse.csr_array(tuple(arrays[name] for name in OF_CSR), shape=shape)
+    return checked_sparse(rows, "the support rows")
 
 
 @dataclass(eq=False, repr=False)
-class Kernel(FeatureMap):
+class Kernel(OfKernel, FeatureMap):
     """A kernel: the model is linear in its space, and the ridge is on the norm there.
 
     ``feature_map=Kernel("rbf")`` makes a kernel model of least squares. It has a dual coefficient
@@ -126,6 +106,8 @@ class Kernel(FeatureMap):
         The numbers of these rows among the rows given to `fit`.
     gamma_ : float
         The gamma that is used.
+    kernel_parameters_ : dict
+        The name and the parameters of the kernel of the fit.
     n_features_in_ : int
 
     Examples
@@ -140,21 +122,11 @@ class Kernel(FeatureMap):
     _is_kernel = True
     _scores_sparse = False
 
-    kernel: KernelLike = "rbf"
-    _: KW_ONLY
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64"]
         tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
-
-    def _function(self) -> KernelFunction:
-        """Return the kernel with its parameters, which are checked."""
-        return kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
         """Keep the training rows, X of shape (n_rows, n_features).
@@ -164,28 +136,24 @@ class Kernel(FeatureMap):
         ValueError
             If a parameter or X is not as described.
         """
-        kernel = self._function()
+        given = self._function()
         rows = self._validated(X, reset=True)
         if is_precomputed(self.kernel):
             check_symmetric(rows, "X, with kernel='precomputed',")
         warn_of_rows(self.kernel, rows, getattr(self, "feature_names_in_", None))
         kept = None if is_precomputed(self.kernel) else rows.copy()
-        return self._set(kernel, kept, rows.shape)
+        self._fit_kernel(given, self.n_features_in_)
+        return self._set(kept, np.arange(rows.shape[0]))
 
-    def _set(
-        self,
-        kernel: KernelFunction,
-        rows: Matrix | None,
-        shape: tuple[int, int],
-        support: Rows | None = None,
-    ) -> Self:
-        """Set what the map is of; `kernel` has the parameters that were given."""
-        self._given, self._kernel = kernel, kernel.complete(shape[1])
+    def _set(self, rows: Matrix | None, support: Rows) -> Self:
+        """Set the rows that the map is of, and their numbers."""
         self.support_rows_: Any = rows
-        self.support_ = np.arange(shape[0]) if support is None else support
-        self._n_features_out, self.n_features_in_ = int(shape[0]), int(shape[1])
-        self.gamma_ = self._kernel.gamma
+        self.support_ = support
         return self
+
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return len(self.support_)
 
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return float64, because float32 ruins a kernel."""
@@ -233,25 +201,20 @@ class Kernel(FeatureMap):
     def _node_map(self, dtype: DTypeLike) -> None:
         """Return None: compiled least squares does not apply this map."""
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         rows = self.support_rows_
         if rows is None:
             raise ValueError(
                 "kernel='precomputed' needs kernel values with the training rows, which an engine "
                 "does not have: fit with a named kernel, or Nystroem"
             )
-        return kernel_formula(self._kernel, np.asarray(dense(rows), np.float64), x, coef)
+        return x.of_kernel(self._kernel, np.asarray(dense(rows), np.float64), coef)
 
     _in_file = Kind(
-        {
-            "shape": list_of(COUNT, "two integers from 1 to 2^63 - 1", 2),
-            "bits": FLAG,
-            "rows_dtype": optional(choice("float64", "float32")),
-        },
+        {"fitted": {**fitted_kernel(choice(*words(KernelName))), "n_features_in_": COUNT}},
         {
             "map_support": Array(INT64, ("outputs",)),
             "map_rows?": Array(("uint8", *FLOATS), ("outputs", "features")),
-            "map_bits?": Array(("uint8",), ("outputs", "bytes")),
             "map_data?": Array(("uint8", *FLOATS), ("n_entries",)),
             "map_indices?": Array(INDICES, ("n_entries",)),
             "map_indptr?": Array(INDICES, ("ends",)),
@@ -259,53 +222,27 @@ class Kernel(FeatureMap):
         _require_rows,
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        """Return the arrays and settings from which `_restore` makes this map, for a file."""
-        if callable(self._kernel.name):
-            raise ValueError(
-                "kernel is a Python callable, which a file cannot hold without running code when "
-                "it is loaded; use a named kernel, or kernel='precomputed', or pickle"
-            )
-        settings = asdict(self._given)
-        settings["kernel"] = settings.pop("name")
-        settings["shape"] = list(self._shape)
-        arrays = {"map_support": self.support_}
+    def _state(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+        """Return the arrays and the settings of the fit, by their names in a file."""
+        arrays, fitted = super()._state()
         rows = self.support_rows_
-        settings |= {"rows_dtype": None, "bits": False}
-        if rows is not None:
-            packed = _packed(rows)
-            arrays |= packed
-            settings["rows_dtype"] = str(rows.dtype)
-            settings["bits"] = not packed.keys() & {"map_rows", "map_data"}
-        return arrays, settings
-
-    def _same(self, other: Kernel) -> bool:
-        """Tell whether another fitted map makes the same features."""
-        mine, theirs = self.support_rows_, other.support_rows_
-        sparse = scipy.sparse.issparse(mine)
-        if (self._kernel, self._shape) != (other._kernel, other._shape):
-            return False
-        if sparse or scipy.sparse.issparse(theirs):
-            return type(mine) is type(theirs) and (mine != theirs).nnz == 0
-        return np.array_equal(mine, theirs)
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self._n_features_out, self.n_features_in_
+        if scipy.sparse.issparse(rows):
+            parts = _narrow(rows.data), rows.indices, rows.indptr
+            arrays |= zip(OF_CSR, parts, strict=True)
+        elif rows is not None:
+            arrays["map_rows"] = _narrow(rows)
+        return arrays, fitted
 
     @classmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        """Make the fitted map that `_describe` described."""
-        settings = dict(settings)
-        shape = tuple(settings.pop("shape"))
-        dtype = settings.pop("rows_dtype")
-        del settings["bits"]
-        self = cls(**settings)
-        rows = _unpacked(arrays, shape)
-        if rows is not None:
-            rows = rows.astype(dtype, copy=False)
-        given = KernelFunction(settings["kernel"], self.gamma, self.degree, self.coef0)
-        return self._set(given, rows, shape, arrays["map_support"])
+        """Make a fitted map of what a file holds of it."""
+        self = super()._restore({"map_support": arrays["map_support"]}, settings)
+        rows = arrays.get("map_rows")
+        if "map_indptr" in arrays:
+            rows = _csr(arrays, (len(self.support_), self.n_features_in_))
+        if rows is not None and rows.dtype == np.uint8:
+            rows = rows.astype(np.float64)
+        return self._set(rows, self.support_)
 
 
 def is_linear_kernel(feature_map: object) -> bool:
@@ -346,30 +283,20 @@ def kernel_among(kernel_map: Kernel, X: Matrix, Z: Matrix) -> AnyArray:
 
 def with_support(kernel_map: Kernel, rows: Rows) -> Kernel:
     """Return a fitted map with only some of the training rows; not for "precomputed"."""
-    shape, support = (len(rows), kernel_map.n_features_in_), kernel_map.support_[rows]
-    chosen = kernel_map.support_rows_[rows]
-    return copy(kernel_map)._set(kernel_map._given, chosen, shape, support)
+    return copy(kernel_map)._set(kernel_map.support_rows_[rows], kernel_map.support_[rows])
 
 
 def with_support_of(kernel_map: Kernel, X: Matrix) -> Kernel:
     """Return a fitted map with checked rows in place of the training rows; not copied."""
-    return copy(kernel_map)._set(kernel_map._given, X, X.shape)
+    return copy(kernel_map)._set(X, np.arange(X.shape[0]))
 
 
 def linear_kernel_map(X: Matrix) -> Kernel:
     """Return the map of the linear kernel with checked rows, which are not copied."""
     made = Kernel("linear")
-    return made._set(KernelFunction("linear"), X, X.shape)
-
-
-def _packed(rows: Matrix) -> dict[str, AnyArray]:
-    """Return rows as arrays of a file: bits as bits, and numbers as float32 if nothing is lost."""
-    if not scipy.sparse.issparse(rows):
-        if ((rows == 0) | (rows == 1)).all():
-            return {"map_bits": np.packbits(rows != 0, axis=1)}
-        return {"map_rows": _narrow(rows)}
-    arrays = {"map_indices": rows.indices, "map_indptr": rows.indptr}
-    return arrays if (rows.data == 1).all() else {**arrays, "map_data": _narrow(rows.data)}
+    made.n_features_in_ = X.shape[1]
+    made._fit_kernel(KernelFunction("linear"), X.shape[1])
+    return with_support_of(made, X)
 
 
 def _narrow(values: AnyArray) -> AnyArray:
@@ -381,14 +308,3 @@ def _narrow(values: AnyArray) -> AnyArray:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     return single if (single == values).all() else values
-
-
-def _unpacked(arrays: dict[str, AnyArray], shape: tuple[int, ...]) -> Any:
-    """Return the rows that `_packed` packed, or None if the file has none."""
-    if "map_bits" in arrays:
-        return np.unpackbits(arrays["map_bits"], axis=1, count=shape[1]).astype(np.float64)
-    if "map_indptr" not in arrays:
-        return arrays.get("map_rows")
-    indices, indptr = arrays["map_indices"], arrays["map_indptr"]
-    data = arrays.get("map_data", np.ones(len(indices)))
-    return scipy.sparse.csr_array((data, indices, indptr), shape=shape)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import DTypeLike
 
 from pairgram._support.arrays import column_names, read_rows
-from pairgram._support.checks import AnyArray, ArgumentError, Vector, require_finite, verbatim
+from pairgram._support.checks import AnyArray, ArgumentError, require_finite, verbatim
 from pairgram._support.parameters import (
+    POSITIVE,
     KernelName,
+    Setting,
     check_parameters,
+    stored,
     words,
 )
 from pairgram._support.row_warnings import warn_of_rows
-from pairgram.features.formulas import Change, Node, Rows, Sum, _same
+from pairgram._support.schema import Record
 from pairgram.features.kernel_values import NYSTROEM, KernelFunction, check_symmetric, matrix_of
 
 if TYPE_CHECKING:
@@ -68,6 +70,39 @@ def _checked(kernel: KernelLike, gamma: float | None, degree: int, coef0: float)
 
 
 _checked_once = lru_cache(maxsize=64, typed=True)(_checked)
+
+
+@dataclass(eq=False, repr=False)
+class OfKernel:
+    """What maps of a kernel share: its parameters, and those of the fit."""
+
+    kernel: KernelLike = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+
+    def _function(self) -> KernelFunction:
+        """Return the kernel with its parameters, which are checked."""
+        return kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+
+    def _fit_kernel(self, given: KernelFunction, n_features: int) -> None:
+        self.kernel_parameters_ = {**vars(given.complete(n_features))}
+
+    @property
+    def _kernel(self) -> KernelFunction:
+        return KernelFunction(**self.kernel_parameters_)
+
+    @property
+    def gamma_(self) -> float:
+        """The gamma that is used."""
+        return float(self.kernel_parameters_["gamma"])
+
+
+def fitted_kernel(name: Setting) -> Record:
+    """Return what files hold of the kernel of a fit."""
+    own = {"name": name, **stored("", "degree", "coef0"), "gamma": POSITIVE}
+    return {"kernel_parameters_": own}
 
 
 def alternatives(kernel: KernelLike | None) -> str:
@@ -188,37 +223,6 @@ def kernel_matrix(
 
 
 def _rows(X: RowsLike, name: str) -> Matrix:
-    X = read_rows(X, name)
-    require_finite(X, name)
-    return scipy.sparse.csr_array(X) if scipy.sparse.issparse(X) else X
-
-
-@dataclass(frozen=True, eq=False)
-class KernelValues(Node):
-    """The values of a kernel with some rows, as a part of a formula.
-
-    Attributes
-    ----------
-    x : Sum
-    kernel : KernelFunction
-        With a number for gamma.
-    support : ndarray of shape (n_kernel_rows, n_columns)
-    """
-
-    x: Sum
-    kernel: KernelFunction
-    support: Vector
-
-    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
-        """Return the kernel values of columns of rows, which are computed in float64."""
-        found = matrix_of(self.kernel, self.x.values(rows, dtype), self.support)
-        return np.asarray(found, dtype)
-
-
-def kernel_formula(kernel: KernelFunction, rows: Vector, x: Sum, weights: Vector) -> Sum:
-    """Return a kernel model with these support rows as a formula of rows x."""
-    if callable(kernel.name):
-        raise ValueError("kernel is a Python callable, which cannot be exported")
-    if kernel.name == "linear":
-        return x.times((rows.T @ weights)[:, None])
-    return x.over((KernelValues(x, kernel, rows), weights[:, None]))
+    rows = read_rows(X, name)
+    require_finite(rows, name)
+    return scipy.sparse.csr_array(rows) if scipy.sparse.issparse(rows) else rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,15 +19,14 @@ from pairgram._support.checks import AnyArray, Rows, Vector
 from pairgram._support.machine import TOO_LARGE_FOR_EVD, single_threaded_blas, thread_count
 from pairgram._support.parameters import (
     NAMED_KERNEL,
-    POSITIVE,
     Landmarks,
     check_parameters,
-    stored,
 )
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, INT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     FeatureMap,
+    Formula,
     RowScorer,
     ValueMap,
     dense,
@@ -35,7 +34,6 @@ from pairgram.features.base import (
     generator,
     scores_in_blocks,
 )
-from pairgram.features.formulas import Sum
 from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
     KernelFunction,
@@ -44,7 +42,7 @@ from pairgram.features.kernel_values import (
     kernel_nodes,
     kernel_values,
 )
-from pairgram.features.kernels import KernelLike, is_precomputed, kernel_formula, kernel_of
+from pairgram.features.kernels import OfKernel, fitted_kernel, is_precomputed
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
@@ -160,13 +158,12 @@ def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes
     require(
         sizes["outputs"] <= sizes["landmarks"], "map_whitening must have no more columns than rows"
     )
-    if "map_indices" in arrays:
-        rows = arrays["map_indices"]
-        require(rows.min() >= 0, "map_indices must be row numbers >= 0")
+    if (rows := arrays.get("map_component_indices")) is not None:
+        require(rows.min() >= 0, "map_component_indices must be row numbers >= 0")
 
 
 @dataclass(eq=False, repr=False)
-class Nystroem(FeatureMap):
+class Nystroem(OfKernel, FeatureMap):
     """Nyström features ``z(x) = (U S^-½ Q)ᵀ k(Z, x)``, where ``USUᵀ`` is the kernel of landmarks Z.
 
     Their inner products approximate the kernel, ``z(x)ᵀz(y) ≈ k(x, y)``. They are exact if x or y
@@ -214,6 +211,8 @@ default="rbf"
         ``k(X, Z) @ whitening_``.
     gamma_ : float
         The gamma that is used.
+    kernel_parameters_ : dict
+        The name and the parameters of the kernel of the fit.
     n_features_in_ : int
 
     Notes
@@ -255,11 +254,7 @@ default="rbf"
     (50,)
     """
 
-    kernel: KernelLike = "rbf"
     _: KW_ONLY
-    gamma: float | None = None
-    degree: int = 3
-    coef0: float = 1.0
     n_components: int | None = 100
     landmarks: Landmarks = "uniform"
     tol: float = 1e-6
@@ -278,7 +273,7 @@ default="rbf"
         """
         check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
         how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
-        kernel = kernel_of(self.kernel, self.gamma, self.degree, self.coef0)
+        kernel = self._function()
         if is_precomputed(self.kernel):
             raise ValueError(
                 "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
@@ -286,7 +281,7 @@ default="rbf"
                 "kernels, such as RankRLS(feature_map=Kernel('precomputed'))"
             )
         X = finite_rows(self, X, reset=True)
-        self._set(kernel.complete(self.n_features_in_))
+        self._fit_kernel(kernel, self.n_features_in_)
         warn_of_rows(self.kernel, X, getattr(self, "feature_names_in_", None))
         n_landmarks = min(self.n_components or X.shape[0], X.shape[0])
         memory.require(  # `_whitening` needs room for K and five more matrices of its size
@@ -303,11 +298,7 @@ default="rbf"
                 self.component_indices_ = rows
             K = kernel_values(self._kernel, self.components_, self.components_)
             self.whitening_ = _whitening(K, tol)
-        self._n_features_out = self.whitening_.shape[1]
         return self
-
-    def _set(self, kernel: KernelFunction) -> None:
-        self._kernel, self.gamma_ = kernel, kernel.gamma
 
     @property
     def _is_compiled(self) -> bool:
@@ -323,8 +314,13 @@ default="rbf"
 
         Smaller values lose less if they are rounded to single precision.
         """
-        mean = _KernelValues(self).transform(self.components_[:LANDMARKS_OF_MEAN]).mean(axis=0)
-        return _KernelValues(self, mean), self.whitening_
+        mean = self._kernel_values(self.components_[:LANDMARKS_OF_MEAN]).mean(axis=0)
+        return ValueMap(self, lambda X: self._kernel_values(X) - mean), self.whitening_
+
+    def _kernel_values(self, X: Matrix) -> Vector:
+        """Return the kernel values of rows that have been checked with the landmarks."""
+        with single_threaded_blas:
+            return kernel_values(self._kernel, X, self.components_)
 
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer that multiplies kernel values by the whitened coefficients.
@@ -340,7 +336,7 @@ default="rbf"
         """Return the scores of checked rows from their kernel values; see `FeatureMap._scores`."""
         if not self._scores_kernel_values:
             return super()._scores(X, coefs)
-        return scores_in_blocks(_KernelValues(self).values, X, self._model_of_values(coefs))
+        return scores_in_blocks(self._kernel_values, X, self._model_of_values(coefs))
 
     @property
     def _scores_kernel_values(self) -> bool:
@@ -363,92 +359,29 @@ default="rbf"
         return out
 
     def _rounding(self, X: Matrix) -> Vector:
-        with single_threaded_blas:
-            K = kernel_values(self._kernel, X, self.components_)
+        K = self._kernel_values(X)
         size = np.abs(self.whitening_)
         terms = 8 * np.finfo(np.float64).eps * np.sqrt((K**2).mean(axis=0)) @ size
         if X.dtype == np.float32 and self._kernel.at_most_one:
             terms += np.finfo(np.float32).eps * K.std(axis=0) @ size
         return super()._rounding(X) + terms
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
-        return kernel_formula(self._kernel, self.components_, x, self.whitening_ @ coef)
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
+        return x.of_kernel(self._kernel, self.components_, self.whitening_ @ coef)
 
     _in_file = Kind(
-        {
-            "fitted": {
-                **stored("gamma", "degree", "coef0"),
-                "name": NAMED_KERNEL,
-                "gamma": POSITIVE,
-            },
-        },
+        {"fitted": fitted_kernel(NAMED_KERNEL)},
         {
             "map_components": Array(FLOAT64, ("landmarks", "features")),
             "map_whitening": Array(FLOAT64, ("landmarks", "outputs")),
-            "map_indices?": Array(INT64, ("landmarks",)),
+            "map_component_indices?": Array(INT64, ("landmarks",)),
         },
         _require_whitening,
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        if callable(self._kernel.name):
-            raise ValueError(
-                "kernel is a Python callable, which a file cannot hold without running code when "
-                "it is loaded; use a named kernel, or pickle"
-            )
-        arrays: dict[str, AnyArray] = {
-            "map_components": self.components_,
-            "map_whitening": self.whitening_,
-        }
-        if hasattr(self, "component_indices_"):
-            arrays["map_indices"] = self.component_indices_
-        return arrays, {**self._saved_parameters(), "fitted": asdict(self._kernel)}
-
-    @classmethod
-    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        kernel = KernelFunction(**settings.pop("fitted"))
-        self = cls(**settings)
-        self._set(kernel)
-        self.components_, self.whitening_ = arrays["map_components"], arrays["map_whitening"]
-        if "map_indices" in arrays:
-            self.component_indices_ = arrays["map_indices"]
-        self.n_features_in_ = self.components_.shape[1]
-        self._n_features_out = self.whitening_.shape[1]
-        return self
-
-    def _same(self, other: Self) -> bool:
-        return (
-            self._kernel == other._kernel
-            and np.array_equal(self.components_, other.components_)
-            and np.array_equal(self.whitening_, other.whitening_)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _KernelValues(ValueMap):
-    """The map of rows to ``k(x, Z) − shift`` in float64, the values before whitening.
-
-    Attributes
-    ----------
-    feature_map : Nystroem
-    shift : ndarray of shape (n_landmarks,), or None
-    """
-
-    feature_map: Nystroem
-    shift: Vector | None = None
-
-    def checked(self, X: RowsLike) -> Any:
-        """Check the rows and return them."""
-        return self.feature_map._checked(X)
-
-    def values(self, X: Matrix) -> Vector:
-        """Return the values of rows that have been checked, (n_rows, n_landmarks)."""
-        fitted = self.feature_map
-        with single_threaded_blas:
-            K = kernel_values(fitted._kernel, X, fitted.components_)
-        if self.shift is not None:
-            K -= self.shift
-        return K
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return self.whitening_.shape[1]
 
 
 def _whitening(K: Vector, tol: float) -> Vector:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from pairgram._support.checks import AnyArray, Vector
+from pairgram._support.checks import Vector
 from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Kind
-from pairgram.features.base import FeatureMap, finite_rows, generator
-from pairgram.features.formulas import Apply, Sum, native_nodes
+from pairgram.features.base import FeatureMap, Formula, finite_rows, generator, native_nodes
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, RandomState, RowsLike
@@ -121,7 +120,6 @@ class RandomFourier(FeatureMap):
             drawn = _orthogonal(rng, shape) if self.orthogonal else rng.normal(size=shape)
             self.weights_ = (2 * self.gamma_) ** 0.5 * drawn
         self.bias_ = rng.uniform(0, 2 * np.pi, n_components)
-        self._n_features_out = n_components
         return self
 
     def _node_map(self, dtype: DTypeLike) -> Any:
@@ -137,9 +135,8 @@ class RandomFourier(FeatureMap):
             in_double=self.kernel_ == "laplacian",
         )
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
-        root = (2 / len(self.bias_)) ** 0.5
-        return x.over((Apply(x.times(self.weights_, self.bias_), "cos"), root * coef[:, None]))
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
+        return x.nodes("cos", self.weights_, self.bias_, (2 / len(coef)) ** 0.5 * coef)
 
     _in_file = Kind(
         {"fitted": {"kernel_": FOURIER_KERNEL, "gamma_": POSITIVE}},
@@ -149,26 +146,9 @@ class RandomFourier(FeatureMap):
         },
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        fitted = {"kernel_": self.kernel_, "gamma_": self.gamma_}
-        arrays = {"map_weights": self.weights_, "map_bias": self.bias_}
-        return arrays, {**self._saved_parameters(), "fitted": fitted}
-
-    @classmethod
-    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        fitted = settings.pop("fitted")
-        self = cls(**settings)
-        self.weights_, self.bias_ = arrays["map_weights"], arrays["map_bias"]
-        self.n_features_in_, self._n_features_out = self.weights_.shape
-        self.kernel_, self.gamma_ = fitted["kernel_"], fitted["gamma_"]
-        return self
-
-    def _same(self, other: Self) -> bool:
-        return (
-            self.kernel_ == other.kernel_
-            and np.array_equal(self.weights_, other.weights_)
-            and np.array_equal(self.bias_, other.bias_)
-        )
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return len(self.bias_)
 
 
 def _orthogonal(rng: Draws, shape: tuple[int, int]) -> Vector:

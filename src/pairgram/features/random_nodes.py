@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,46 +10,37 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import DTypeLike
 
-from pairgram._support.arrays import real_array
-from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
-from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import ActivationName, check_parameters, words
+from pairgram._support.checks import AnyArray, Vector
+from pairgram._support.machine import single_threaded_blas
+from pairgram._support.parameters import ActivationName, check_parameters, stored
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
 from pairgram.features.base import (
     MAX_CONDITION,
     NOISE,
     FeatureMap,
+    Formula,
     LinearNodes,
     RowScorer,
     finite_rows,
     generator,
     linear_nodes,
+    native_nodes,
 )
-from pairgram.features.formulas import ACTIVATIONS, Apply, Radial, Sum, native_nodes
 from pairgram.features.inputs import after_inputs, parts_of
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
 
-Activation = ActivationName | Callable[[AnyArray], AnyArray]
-Activations = Activation | Sequence[Activation]
+Activations = ActivationName | Sequence[ActivationName]
+COMPILED = {"sine": "sin"}  # names in compiled code that are others
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
-def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]:
+def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, str]]:
     """Return (first node, last node + 1, activation) for each activation, with equal shares."""
-    kinds = [activation] if isinstance(activation, str) or callable(activation) else activation
-    try:
-        kinds = list(kinds)
-    except TypeError:
-        kinds = [kinds]
-    known = words(ActivationName)
-    for kind in kinds:
-        if not (callable(kind) or (isinstance(kind, str) and kind in known)):
-            names = ", ".join(map(repr, known))
-            raise ValueError(f"activation must be of {names}, or a callable; got {kind!r}")
-    if not 1 <= len(kinds) <= n_nodes:
+    kinds = [activation] if isinstance(activation, str) else activation
+    if len(kinds) > n_nodes:
         raise ValueError(f"activation must have 1 to n_nodes={n_nodes} entries, got {len(kinds)}")
     bounds = [0]
     for i in range(len(kinds)):
@@ -59,12 +50,8 @@ def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, Activation]]
 
 def _require_nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Raise a ValueError unless the settings and arrays of nodes agree with each other."""
-    outputs, bias = sizes["outputs"], arrays["map_bias"]
-    require(
-        settings["n_nodes"] == outputs,
-        f"n_nodes is {settings['n_nodes']}, but map_bias has length {outputs}",
-    )
-    for begin, end, kind in segments(settings["activation"], outputs):
+    bias = arrays["map_bias"]
+    for begin, end, kind in segments(settings["fitted"]["activation_"], len(bias)):
         require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
 
 
@@ -80,12 +67,10 @@ class RandomNodes(FeatureMap):
     ----------
     n_nodes : int ≥ 1, default=1000
         Number of nodes, and so of output columns. Other maps call it ``n_components``.
-    activation : str, callable, or sequence of these, default="sigmoid"
+    activation : str, or list of these, default="sigmoid"
         The function g: "linear", "sigmoid" ``1 / (1 + exp(−z))``, "gaussian", "tanh", "relu"
-        ``max(z, 0)``, "hardlim" ``[z ≥ 0]``, "sine", or a callable that maps an array of z element
-        by element. (A callable is slower, and such a model cannot be saved.) Every entry of a
-        sequence gets an equal share of the nodes. If the share is not a whole number, the first
-        entries get one node more.
+        ``max(z, 0)``, "hardlim" ``[z ≥ 0]`` or "sine". Every entry of a list gets an equal share
+        of the nodes. If the share is not a whole number, the first entries get one node more.
     weight_range : (float, float), default=(-1, 1)
         Range of a. With ``distribution="normal"``, the bounds are one standard deviation below and
         above the mean.
@@ -103,7 +88,7 @@ class RandomNodes(FeatureMap):
         The weights a, with a column for every node.
     bias_ : ndarray of shape (n_nodes,), float64
         The biases b.
-    activation_ : str, callable, or sequence of these
+    activation_ : str, or list of these
         The `activation` of the fit.
     n_features_in_ : int
 
@@ -161,15 +146,12 @@ class RandomNodes(FeatureMap):
         return self
 
     def _fit_checked(self, X: Matrix, names: Sequence[Hashable] | None = None) -> Self:
-        """Draw the nodes; check the rows if Python maps them, which it does without row numbers."""
-        draw_nodes(self, X.shape[1])
-        if not self._is_compiled:
-            require_finite(X, "X")
-        return self
+        """Draw the nodes."""
+        return draw_nodes(self, X.shape[1])
 
     def _draw(self, n_features: int) -> None:
         """Draw the nodes for a number of features."""
-        check_parameters(self, "n_nodes", "distribution")
+        check_parameters(self, "n_nodes", "activation", "distribution")
         n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
         self._segments = segments(self.activation, n_nodes)
@@ -192,23 +174,6 @@ class RandomNodes(FeatureMap):
                     f"{NEED_POSITIVE}, but bias_range={bias_range} gave others: take a higher one, "
                     "or distribution='uniform' with (0, 1), the defaults"
                 )
-        self._n_features_out = n_nodes
-
-    def _values(self, X: AnyArray) -> AnyArray:
-        values = np.asarray(self._linear_parts(X.dtype).map(X, thread_count()))
-        for begin, end, kind in self._segments:
-            if callable(kind):
-                values[:, begin:end] = _called(kind, values[:, begin:end])
-        return values
-
-    @property
-    def _is_compiled(self) -> bool:
-        """Whether no activation is a Python callable."""
-        return not any(callable(kind) for _, _, kind in self._segments)
-
-    def _node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map for rows of a dtype, or None if an activation is a callable."""
-        return self._linear_parts(dtype) if self._is_compiled else None
 
     def _as_linear(self) -> LinearNodes | None:
         """Return the matrix and the offsets if all nodes are linear, otherwise None."""
@@ -223,23 +188,21 @@ class RandomNodes(FeatureMap):
         weights, offset = nodes.fold(coef)
         return RowScorer([(None, weights)], float(offset))
 
-    def _formula(self, x: Sum, coef: Vector) -> Sum:
+    def _formula(self, x: Formula, coef: Vector) -> Formula:
         made = x.times(np.zeros((self.n_features_in_, 1)))
         for begin, end, kind in self._segments:
             matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
-            own = coef[begin:end, None]
-            if not isinstance(kind, str):
-                raise ValueError("activation is a Python callable, which cannot be exported")
+            own = coef[begin:end]
             if kind == "linear":
-                made = made.plus(x.times(matrix @ own, bias @ own))
+                made = made.plus(x.times((matrix @ own)[:, None], bias @ own))
             elif kind == "gaussian":
-                made = made.plus(x.over((Radial(x, matrix.T, bias), own)))
+                made = made.plus(x.radial(matrix.T, bias, own))
             else:
-                made = made.plus(x.over((Apply(x.times(matrix, bias), kind), own)))
+                made = made.plus(x.nodes(kind, matrix, bias, own))
         return made
 
-    def _linear_parts(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map, in which nodes with a Python callable are ``aᵀx + b``."""
+    def _node_map(self, dtype: DTypeLike) -> Any:
+        """Return the compiled map for rows of a dtype."""
         weights, bias = self.weights_, self.bias_
         square: Vector | None = None
         if any(kind == "gaussian" for _, _, kind in self._segments):
@@ -250,14 +213,11 @@ class RandomNodes(FeatureMap):
                     weights[:, begin:end] = -2 * b * centres
                     bias[begin:end] = b * (centres**2).sum(axis=0)
                     square[begin:end] = b
-        segments = [
-            (begin, end, ACTIVATIONS[kind].compiled if isinstance(kind, str) else "linear")
-            for begin, end, kind in self._segments
-        ]
+        segments = [(begin, end, COMPILED.get(kind, kind)) for begin, end, kind in self._segments]
         return native_nodes(dtype, weights, bias, square, segments)
 
     _in_file = Kind(
-        {},
+        {"fitted": {"activation_": stored("RandomNodes", "activation")["activation"]}},
         {
             "map_weights": Array(FLOAT64, ("features", "outputs")),
             "map_bias": Array(FLOAT64, ("outputs",)),
@@ -265,35 +225,21 @@ class RandomNodes(FeatureMap):
         _require_nodes,
     )
 
-    def _describe(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-        if not self._is_compiled:
-            raise ValueError(
-                "activation is a Python callable, which a file cannot hold without running code "
-                "when it is loaded; use one of the named activations"
-            )
-        settings = self._saved_parameters()
-        settings |= {"activation": self.activation_, "n_nodes": len(self.bias_)}
+    def _saved_parameters(self) -> dict[str, Any]:
+        own = super()._saved_parameters()
         for name in ("weight_range", "bias_range"):
-            settings[name] = [float(bound) for bound in settings[name]]
-        if not isinstance(settings["activation"], str):
-            settings["activation"] = list(settings["activation"])
-        return {"map_weights": self.weights_, "map_bias": self.bias_}, settings
+            own[name] = [*map(float, own[name])]
+        return own
 
     @classmethod
     def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        self = cls(**settings)
-        self.weights_, self.bias_ = arrays["map_weights"], arrays["map_bias"]
-        self.n_features_in_, self._n_features_out = self.weights_.shape
-        self.activation_ = self.activation
-        self._segments = segments(self.activation, self._n_features_out)
+        self = super()._restore(arrays, settings)
+        self._segments = segments(self.activation_, len(self.bias_))
         return self
 
-    def _same(self, other: Self) -> bool:
-        return (
-            self._segments == other._segments
-            and np.array_equal(self.weights_, other.weights_)
-            and np.array_equal(self.bias_, other.bias_)
-        )
+    @property
+    def _n_features_out(self) -> int:  # type: ignore[override]
+        return len(self.bias_)
 
 
 def draw_nodes(nodes: RandomNodes, n_features: int) -> RandomNodes:
@@ -304,7 +250,8 @@ def draw_nodes(nodes: RandomNodes, n_features: int) -> RandomNodes:
 
 def linear_nodes_of(weights: Vector, bias: Vector, *, well_conditioned: bool | None) -> RandomNodes:
     """Return the linear nodes with given weights and biases; see `LinearNodes`."""
-    settings = {"n_nodes": len(bias), "activation": "linear"}
+    fitted = {"activation_": "linear"}
+    settings = {"n_nodes": len(bias), "activation": "linear", "fitted": fitted}
     nodes = RandomNodes._restore({"map_weights": weights, "map_bias": bias}, settings)
     nodes._well_conditioned = well_conditioned
     return nodes
@@ -320,22 +267,8 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
         "map_bias": np.concatenate([m.bias_ for m in maps]),
     }
     settings = first.get_params() | {"n_nodes": sum(m.n_nodes for m in maps)}
+    settings["fitted"] = {"activation_": first.activation_}
     return RandomNodes._restore(arrays, settings)
-
-
-def _called(activation: Callable[[Any], Any], z: AnyArray) -> AnyArray:
-    """Return the values of a Python callable after checking them."""
-    name = f"activation {activation!r}"
-    values = real_array(activation(z), f"the values of {name}", keep_float32=True)
-    if values.shape != z.shape:
-        raise ValueError(
-            f"{name} must map an array element by element, but gave shape {values.shape} for "
-            f"{z.shape}"
-        )
-    if (first := not_finite(values)) is not None:
-        at = np.unravel_index(first, values.shape)
-        raise ValueError(f"{name} must give finite values, got {values[at]} for {z[at]}")
-    return values
 
 
 def check_range(name: str, value: Any) -> tuple[float, float]:

@@ -48,7 +48,7 @@ PRIOR = "prior."
 
 ANY = Setting("any value", lambda value: True)
 OF_KERNEL = ("gamma", "degree", "coef0")
-OF_PAIRS = {"pairs": stored("kind", "scope", "weighting", "target")}
+OF_PAIRS = {"pairs": stored("Pairs", "kind", "scope", "weighting", "target")}
 
 # Arrays
 
@@ -117,7 +117,7 @@ OF_RIDGE = {
     "prior?": OF_PRIOR,
     "fitted": IN_A_FORM,
 }
-OF_MACHINE = {**OF_RIDGE, **stored("n_nodes", "activation", "random_state", "C")}
+OF_MACHINE = {**OF_RIDGE, **stored("PairwiseELM", "n_nodes", "activation", "random_state", "C")}
 
 
 def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
@@ -145,7 +145,7 @@ def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
     arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
     arrays["fill_values?"] = Array(FLOAT64, ("filled",))
-    return Kind({**settings, **stored("inputs", "missing")}, arrays, _model)
+    return Kind({**settings, **stored("", "inputs", "missing")}, arrays, _model)
 
 
 MODELS: Mapping[str, Kind] = {
@@ -153,7 +153,7 @@ MODELS: Mapping[str, Kind] = {
         {
             **OF_RIDGE,
             **OF_PAIRS,
-            **stored("alpha", "scale"),
+            **stored("RankRLS", "alpha", "scale"),
             "constraint?": ANY,
         },
     ),
@@ -162,14 +162,16 @@ MODELS: Mapping[str, Kind] = {
     "ELMRank": _kind(
         {
             **OF_PAIRS,
-            **stored("n_nodes", "activation", "random_state", "alpha", "C", "n_estimators"),
+            **stored(
+                "ELMRank", "n_nodes", "activation", "random_state", "alpha", "C", "n_estimators"
+            ),
             "fitted": FITTED,
         }
     ),
     "RankSVM": _kind(
         {
             **OF_PAIRS,
-            **stored("C", "loss", "tol"),
+            **stored("RankSVM", "C", "loss", "tol"),
             "prior?": OF_PRIOR,
             "fitted": FITTED,
         }

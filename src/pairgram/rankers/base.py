@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support.arrays import (
@@ -29,7 +28,6 @@ from pairgram.data.queries import one_query_meant, refuse_score_without_ids
 from pairgram.data.streams import as_stream
 from pairgram.features.base import describe_map
 from pairgram.features.kernels import is_precomputed
-from pairgram.features.pipelines import PipelineScorer, knows_text
 from pairgram.features.row_values import Chain
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
@@ -430,13 +428,6 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return contributions_of(self, X)
 
-    def _scorer_of_text(self, pipeline: Pipeline, has_text: bool) -> PipelineScorer | None:
-        """Return the scorer of a pipeline that ends in this ranker, if it reads text.
-
-        `has_text` tells whether the columns that it was fitted to have text now.
-        """
-        return PipelineScorer(pipeline) if has_text or knows_text(pipeline) else None
-
     def row_scorer(self, dtype: DTypeLike = np.float64) -> Scorer:
         """Return a frozen function that scores rows without checking them, for serving.
 
@@ -513,7 +504,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         if chain.fill is not None:
             arrays["fill_values"] = chain.fill.fill_
         if chain.inputs is not None:
-            arrays |= chain.inputs.arrays()
+            arrays |= chain.inputs.arrays
         names = ("uses_qid_", "n_features_in_", "form_")
         settings = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if hasattr(self, "feature_names_in_"):
@@ -630,64 +621,3 @@ class LinearSearch(LinearRanker):
         results = {name: column for name, column in self.cv_results_.items() if name != "params"}
         frame = pandas.DataFrame(results)
         return frame.sort_values("rank_test_score", kind="stable", ignore_index=True)
-
-
-def row_scorer(model: BaseEstimator, dtype: DTypeLike = np.float64) -> Scorer | PipelineScorer:
-    """Return a frozen function that scores rows without the checks of `predict`, for serving.
-
-    Parameters
-    ----------
-    model : fitted ranker, or sklearn.pipeline.Pipeline that ends in one
-        Its other steps may be the transformers that `pairgram.export` takes.
-    dtype : float64 or float32, default=float64
-        The type of the rows of a ranker. A pipeline takes rows of any type.
-
-    Returns
-    -------
-    callable
-        ``row_scorer(X) -> ndarray of shape (n_rows,), float64``. That of a ranker is what
-        its method `row_scorer` returns. That of a pipeline takes rows of the columns that the
-        pipeline was fitted to, as an array or by their names: a dict of lists, or a frame. Both can
-        be pickled, and threads may share them.
-
-    Raises
-    ------
-    TypeError
-        If the model is neither a ranker nor a Pipeline that ends in one.
-    ValueError
-        If a step has no formula, or only Python can score rows. The message names the step.
-
-    Notes
-    -----
-    The scores of a pipeline are computed by formulas, in float64, and are those of `predict` up to
-    rounding: the steps themselves round in another order. Missing text is one category, whether it
-    is None, NaN or NA; scikit-learn's encoders tell None from NaN. Numbers are not checked: where
-    `predict` refuses a number, such as infinity, or NaN that no step fills, the score may be NaN.
-    The weights of a linear model are folded into the categories, so that a column of text costs one
-    dict lookup for each row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from pairgram import RankRLS, row_scorer
-    >>> from sklearn.compose import make_column_transformer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import OneHotEncoder
-    >>> shop = pd.DataFrame({"brand": ["Acme", "Bolt", "Acme"], "price": [3.0, 2.0, 1.0]})
-    >>> columns = make_column_transformer((OneHotEncoder(), ["brand"]), remainder="passthrough")
-    >>> pipeline = make_pipeline(columns, RankRLS()).fit(shop, [2.0, 0.0, 1.0])
-    >>> scorer = row_scorer(pipeline)
-    >>> scores = scorer({"brand": ["Bolt", "Acme"], "price": [1.0, 1.0]})
-    >>> bool(scores[1] > scores[0])
-    True
-    """
-    if isinstance(model, LinearRanker):
-        return model.row_scorer(dtype)
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(last, LinearRanker):
-        raise TypeError(
-            "model must be a ranker of pairgram or a Pipeline that ends in one, got "
-            f"{'a Pipeline that ends in ' * (last is not model)}{type(last).__name__}"
-        )
-    check_is_fitted(last)
-    return PipelineScorer(model)

@@ -92,7 +92,7 @@ class PointwiseELM(_Machine):
         Weight of the errors relative to ``‖β‖²``.
     n_nodes : int ≥ 1, default=1000
         Number of nodes. It has no effect with a `feature_map`.
-    activation : str, callable, or sequence of these, default="linear"
+    activation : str, or list of these, default="linear"
         Activation of the nodes; see `RandomNodes`. Any number of linear nodes costs only as much as
         the columns.
     feature_map : str, transformer, Kernel or None, default=None

@@ -13,12 +13,12 @@ from sklearn.base import clone
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim
-from pairgram._support.parameters import check_parameters
+from pairgram._support.parameters import ActivationName, check_parameters
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.base import generator
 from pairgram.features.inputs import after_inputs, parts_of
-from pairgram.features.random_nodes import Activation, RandomNodes, draw_nodes, join_nodes
+from pairgram.features.random_nodes import RandomNodes, draw_nodes, join_nodes
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import Judge, Tried, as_list, choose_among, in_order_of
 from pairgram.model_selection.splits import held_by_default
@@ -206,7 +206,7 @@ class ELMRank(LinearRanker):
         ``Pairs(scope="query")`` for those within queries.
     n_nodes : int ≥ 1, default=100
         Number of nodes of a draw.
-    activation : str or callable, default="sigmoid"
+    activation : str, default="sigmoid"
         As in `RandomNodes`. The weights and biases of the nodes are from −1 to 1, and the biases of
         Gaussian nodes from 0 to 1.
     n_estimators : int ≥ 1, default=1
@@ -266,7 +266,7 @@ class ELMRank(LinearRanker):
     _: KW_ONLY
     pairs: PairsLike = "with_ties"
     n_nodes: int = 100
-    activation: Activation = "sigmoid"
+    activation: ActivationName = "sigmoid"
     n_estimators: int = 1
     random_state: RandomState = None
     feature_map: Any = None
@@ -365,7 +365,7 @@ class ELMRankCV(LinearSearch):
     scoring: Scoring = "pairwise_squared_error"
     pairs: PairsLike = "with_ties"
     n_nodes: int = 100
-    activation: Activation = "sigmoid"
+    activation: ActivationName = "sigmoid"
     n_estimators: int = 1
     random_state: RandomState = None
     feature_map: Any | Sequence[Any] = None
@@ -395,8 +395,8 @@ def _way_of(model: BaseEstimator, value: Any) -> Chain:
         )
     check_parameters(way.then, "n_nodes")
     activation = way.then.activation
-    if not (isinstance(activation, str) or callable(activation)):
-        raise ValueError(f"activation must be one name or callable, got {activation!r}")
+    if not isinstance(activation, str):
+        raise ValueError(f"activation must be one name, got {activation!r}")
     return way
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib
 import os
-from dataclasses import replace
 from typing import Any
 from zipfile import ZIP_DEFLATED
 
@@ -21,7 +20,7 @@ from pairgram._rooms import room_with
 from pairgram._support.files import shown
 from pairgram.data.pairs import Pairs
 from pairgram.features.base import restore_map
-from pairgram.features.inputs import restore_inputs
+from pairgram.features.inputs import FittedInputs
 from pairgram.features.row_values import Chain, Fill
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
@@ -300,8 +299,8 @@ def _restored(
     kind, value = settings.pop("inputs"), settings.pop("missing")
     chain = Chain(then=then)
     if kind is not None:
-        inputs = replace(restore_inputs(kind, arrays), feature_names_in_=names)
-        chain = chain.scaled(inputs)
+        own = {name: array for name, array in arrays.items() if name.startswith("inputs_")}
+        chain = chain.scaled(FittedInputs(kind, own, names))
     if (fill := arrays.get("fill_values")) is not None:
         chain = chain._replace(fill=Fill(fill if value is None else value)._of(fill, names))
     return chain

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 
+from pairgram._rooms import public
 from pairgram._support import limits, machine
 from pairgram._support.arrays import columns_of, entries_of, without_names
 from pairgram._support.checks import (
@@ -406,9 +407,10 @@ class Table:
         has_text = self.with_features(names).layout.refused is not None
         last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
         named = self.schema is not None and names is not None
-        if named and hasattr(last, "_scorer_of_text"):
-            return last._scorer_of_text(pipeline, has_text)
-        if has_text and not hasattr(pipeline, "_scorer_of_text"):
+        if named and hasattr(last, "row_scorer"):
+            reads_text = has_text or _knows_text(pipeline)
+            return public("row_scorer")(pipeline) if reads_text else None
+        if has_text and not hasattr(pipeline, "row_scorer"):
             raise ValueError(
                 "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
                 f"ranker of pairgram, got a {type(model).__name__}: its own predict may score the "
@@ -571,3 +573,11 @@ def _finite(rows: TableRows) -> TableRows:
 def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
     found = first_not_finite(rows.X)
     return None if found is None else (rows.partition, rows.first, *found)
+
+
+def _knows_text(step: object) -> bool:
+    """Tell whether a fitted transformer, or a part of it, has categories that are text."""
+    parts = [*getattr(step, "steps", ()), *getattr(step, "transformers_", ())]
+    return any(_knows_text(part[1]) for part in parts) or any(
+        isinstance(value, str) for known in getattr(step, "categories_", ()) for value in known
+    )

@@ -17,8 +17,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pairgram._support.checks import Vector
-from pairgram.features.encoders import encoded, is_gap, one_hot_codes, ordinal_codes, target_codes
-from pairgram.features.formulas import (
+from pairgram.export.encoders import encoded, is_gap, one_hot_codes, ordinal_codes, target_codes
+from pairgram.export.formulas import (
     AnyColumn,
     Column,
     Product,

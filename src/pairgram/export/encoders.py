@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pairgram._support.checks import AnyArray
-from pairgram.features.formulas import AnyColumn, Column, Value
+from pairgram.export.formulas import AnyColumn, Column, Value
 
 # Given a fitted encoder and the number k of a column, the numbers that are made of each of its
 # categories, (n_categories, n_made), and of any other value, (n_made,).

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from pairgram import RankRLSCV, compare, make_ranking
-from parts.support import text_of
+from parts.comparing import text_of
 
 TABLE = {
     "name_of": np.array(["a & b", "<c>_%"], dtype=object),

@@ -1,19 +1,25 @@
-"""`PipelineScorer` scores rows by the formulas of the steps of a pipeline."""
+"""`row_scorer`, and what scores rows by the formulas of the steps of a pipeline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import kind_in
+from pairgram._support.arrays import is_plain, kind_of, kind_of_values
 from pairgram._support.checks import AnyArray
-from pairgram.features.formulas import Rows, is_missing, leaves, sum_of
-from pairgram.features.transformers import columns_before
+from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
+from pairgram.export.transformers import columns_before
+from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.scores import Scorer
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 
 class PipelineScorer:
@@ -147,26 +153,27 @@ class PipelineScorer:
         return columns
 
 
+def _kind_in(values: object) -> str:
+    """Return "numbers", or the kind of the first value of a column that is no number."""
+    if is_plain(values) or (isinstance(values, list) and {*map(type, values)} <= {float, int}):
+        return "numbers"  # without a copy
+    own = getattr(values, "dtype", None)
+    kind = "objects" if own is None else kind_of(own)
+    return kind_of_values(np.asarray(values, object)) if kind == "objects" else kind
+
+
 def _column_of(given: Any, name: Any, dtype: type) -> AnyArray:
     """Return the values of a column, (n_rows,)."""
     try:
         values = given[name]
     except KeyError:
         raise ValueError(f"X has no column {name!r}") from None
-    if dtype is float and (kind := kind_in(values)) != "numbers":  # such as the text "1"
+    if dtype is float and (kind := _kind_in(values)) != "numbers":  # such as the text "1"
         raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
     found: AnyArray = np.asarray(values, dtype)
     if found.ndim != 1:
         raise ValueError(f"column {name!r} of X must be (n,), got shape {found.shape}")
     return found
-
-
-def knows_text(step: object) -> bool:
-    """Tell whether a fitted transformer, or a part of it, has categories that are text."""
-    parts = [*getattr(step, "steps", ()), *getattr(step, "transformers_", ())]
-    return any(knows_text(part[1]) for part in parts) or any(
-        isinstance(value, str) for known in getattr(step, "categories_", ()) for value in known
-    )
 
 
 class ScorerOfColumns:
@@ -207,3 +214,64 @@ class ScorerOfColumns:
                 why = f"no step of the pipeline fills what it lacks in column {', '.join(gaps)}"
             raise ValueError(f"row {row} of these gets the score {scores[row]}: {why}")
         return scores
+
+
+def row_scorer(model: BaseEstimator, dtype: DTypeLike = np.float64) -> Scorer | PipelineScorer:
+    """Return a frozen function that scores rows without the checks of `predict`, for serving.
+
+    Parameters
+    ----------
+    model : fitted ranker, or sklearn.pipeline.Pipeline that ends in one
+        Its other steps may be the transformers that `pairgram.export` takes.
+    dtype : float64 or float32, default=float64
+        The type of the rows of a ranker. A pipeline takes rows of any type.
+
+    Returns
+    -------
+    callable
+        ``row_scorer(X) -> ndarray of shape (n_rows,), float64``. That of a ranker is what
+        its method `row_scorer` returns. That of a pipeline takes rows of the columns that the
+        pipeline was fitted to, as an array or by their names: a dict of lists, or a frame. Both can
+        be pickled, and threads may share them.
+
+    Raises
+    ------
+    TypeError
+        If the model is neither a ranker nor a Pipeline that ends in one.
+    ValueError
+        If a step has no formula, or only Python can score rows. The message names the step.
+
+    Notes
+    -----
+    The scores of a pipeline are computed by formulas, in float64, and are those of `predict` up to
+    rounding: the steps themselves round in another order. Missing text is one category, whether it
+    is None, NaN or NA; scikit-learn's encoders tell None from NaN. Numbers are not checked: where
+    `predict` refuses a number, such as infinity, or NaN that no step fills, the score may be NaN.
+    The weights of a linear model are folded into the categories, so that a column of text costs one
+    dict lookup for each row.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from pairgram import RankRLS, row_scorer
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> shop = pd.DataFrame({"brand": ["Acme", "Bolt", "Acme"], "price": [3.0, 2.0, 1.0]})
+    >>> columns = make_column_transformer((OneHotEncoder(), ["brand"]), remainder="passthrough")
+    >>> pipeline = make_pipeline(columns, RankRLS()).fit(shop, [2.0, 0.0, 1.0])
+    >>> scorer = row_scorer(pipeline)
+    >>> scores = scorer({"brand": ["Bolt", "Acme"], "price": [1.0, 1.0]})
+    >>> bool(scores[1] > scores[0])
+    True
+    """
+    if isinstance(model, LinearRanker):
+        return model.row_scorer(dtype)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not isinstance(last, LinearRanker):
+        raise TypeError(
+            "model must be a ranker of pairgram or a Pipeline that ends in one, got "
+            f"{'a Pipeline that ends in ' * (last is not model)}{type(last).__name__}"
+        )
+    check_is_fitted(last)
+    return PipelineScorer(model)

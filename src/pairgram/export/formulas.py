@@ -1,9 +1,9 @@
-"""What maps compute: nodes for compiled code, and formulas that other systems can compute.
+"""What models compute: formulas that other systems can compute.
 
 The formula of a model is a small tree. Its leaves are `Atom`, functions of one of the caller's
-columns; `Sum` weighs atoms and other nodes; `Apply`, `Times`, `Radial` and `KernelValues` (of
-`kernels`) make values of sums. Scorers and exports visit it. While a pipeline is read, its columns
-are `Column` or `Product`.
+columns; `Sum` weighs atoms and other nodes; `Apply`, `Times`, `Radial` and `KernelValues` make
+values of sums. Scorers and exports visit it. While a pipeline is read, its columns are `Column` or
+`Product`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scipy.spatial.distance import cdist
 
 import pairgram._core as _core
 from pairgram._support.checks import AnyArray
+from pairgram.features.kernel_values import KernelFunction, matrix_of
 
 Vector = NDArray[np.float64]
 Value = float | str
@@ -385,6 +386,27 @@ class Sum(Node):
             terms=self.terms + other.terms,
         )
 
+    def nodes(self, name: str, weights: Vector, bias: Vector, coef: Vector) -> Sum:
+        """Return ``Σ coef_k g(weights_kᵀ x + bias_k)``; `ACTIVATIONS` has the function g."""
+        return self.over((Apply(self.times(weights, bias), name), coef[:, None]))
+
+    def radial(self, centres: Vector, bias: Vector, coef: Vector) -> Sum:
+        """Return ``Σ coef_k exp(−bias_k ‖x − centres_k‖²)``."""
+        return self.over((Radial(self, centres, bias), coef[:, None]))
+
+    def products(self, left: Vector, right: Vector) -> Sum:
+        """Return ``Σ (left_kᵀ x) (right_kᵀ x)``."""
+        sides = self.over((self, np.hstack([left, right])))
+        return self.over((Times(sides), np.ones((left.shape[1], 1))))
+
+    def of_kernel(self, kernel: KernelFunction, rows: Vector, coef: Vector) -> Sum:
+        """Return a kernel model with these support rows."""
+        if callable(kernel.name):
+            raise ValueError("kernel is a Python callable, which cannot be exported")
+        if kernel.name == "linear":
+            return self.times((rows.T @ coef)[:, None])
+        return self.over((KernelValues(self, kernel, rows), coef[:, None]))
+
     def entries(self, j: int) -> Iterator[tuple[float, Atom]]:
         """Yield the weights that are not 0, and the atoms, of column j."""
         for weight, k in entries_of(self.weights, j):
@@ -504,28 +526,25 @@ class Activation(NamedTuple):
 
     Attributes
     ----------
-    compiled : str
-        The name in compiled code.
     of : callable
         The function of arrays. The one of Gaussian nodes needs more than z.
     onnx : str or None
         The operator of ONNX, if one operator computes it.
     """
 
-    compiled: str
     of: Callable[[Any], Any]
     onnx: str | None = None
 
 
 ACTIVATIONS = {
-    "linear": Activation("linear", lambda z: z),
-    "sigmoid": Activation("sigmoid", lambda z: 0.5 * (1 + np.tanh(z / 2)), "Sigmoid"),
-    "gaussian": Activation("gaussian", lambda z: np.exp(-z)),
-    "tanh": Activation("tanh", np.tanh, "Tanh"),
-    "relu": Activation("relu", lambda z: np.maximum(z, 0), "Relu"),
-    "hardlim": Activation("hardlim", lambda z: (z >= 0).astype(z.dtype)),
-    "sine": Activation("sin", np.sin, "Sin"),
-    "cos": Activation("cos", np.cos, "Cos"),  # of Fourier features
+    "linear": Activation(lambda z: z),
+    "sigmoid": Activation(lambda z: 0.5 * (1 + np.tanh(z / 2)), "Sigmoid"),
+    "gaussian": Activation(lambda z: np.exp(-z)),
+    "tanh": Activation(np.tanh, "Tanh"),
+    "relu": Activation(lambda z: np.maximum(z, 0), "Relu"),
+    "hardlim": Activation(lambda z: (z >= 0).astype(z.dtype)),
+    "sine": Activation(np.sin, "Sin"),
+    "cos": Activation(np.cos, "Cos"),  # of Fourier features
 }
 
 
@@ -553,6 +572,28 @@ class Radial(Node):
         """Return the values for columns of rows."""
         squares = cdist(self.x.values(rows, dtype), self.centres, "sqeuclidean").astype(dtype)
         return np.exp(-self.bias.astype(dtype) * squares)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelValues(Node):
+    """The values of a kernel with some rows, as a part of a formula.
+
+    Attributes
+    ----------
+    x : Sum
+    kernel : KernelFunction
+        With a number for gamma.
+    support : ndarray of shape (n_kernel_rows, n_columns)
+    """
+
+    x: Sum
+    kernel: KernelFunction
+    support: Vector
+
+    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
+        """Return the kernel values of columns of rows, which are computed in float64."""
+        found = matrix_of(self.kernel, self.x.values(rows, dtype), self.support)
+        return np.asarray(found, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -627,31 +668,3 @@ def nodes_of(root: Node) -> Iterator[Node]:
     yield root
     for node in root.inner:
         yield from nodes_of(node)
-
-
-def native_nodes(
-    dtype: DTypeLike,
-    weights: AnyArray,
-    bias: AnyArray,
-    square: AnyArray | None,
-    segments: list[tuple[int, int, str]],
-    *,
-    origin: AnyArray | None = None,
-    tail: AnyArray | None = None,
-    in_double: bool = False,
-    **options: Any,
-) -> Any:
-    """Return the compiled map for rows of a dtype. The arrays that describe it are converted.
-
-    csrc/features/node_map.hpp gives its formula. With `in_double`, rows of float32 are mapped
-    in float64, and the outputs are rounded.
-    """
-    single = np.dtype(dtype) == np.float32
-    narrow = single and not in_double
-    make: Any = _core.NodeMap32 if narrow else _core.NodeMap64
-    arrays = [
-        None if a is None else np.ascontiguousarray(a, np.float32 if narrow else np.float64)
-        for a in (weights, bias, square, origin, tail)
-    ]
-    node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
-    return _core.NodeMap32.in_double(node_map) if single and in_double else node_map

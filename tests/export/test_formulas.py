@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from axes import every
-from parts.features import Atom, Column, Product, constant, sum_of, through
+from parts.export import Atom, Column, Product, constant, sum_of, through
 
 NAN = float("nan")
 ROWS = [
