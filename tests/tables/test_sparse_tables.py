@@ -7,7 +7,6 @@ from sklearn.base import clone
 
 from pairgram import (
     Pairgram,
-    Pairs,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -43,7 +42,6 @@ def table_of(*arrays, size=77):
 MODELS = (
     RankRLS(10.0),
     RankRLS(10.0, feature_map="maxabs", prior=np.ones(400)),
-    RankRLS(10.0, pairs=Pairs("without_ties", scope="global")),
     RankRLSCV([1.0, 100.0]),
     RankRLSCV(
         [1.0, 100.0], cv=3, feature_map=[None, "maxabs"], pairs=["with_ties", "without_ties"]
@@ -94,7 +92,6 @@ def test_rows_that_do_not_fit_in_memory_are_read_in_passes(free_memory):
     for model in (
         RankRLS(10.0),
         RankRLS(10.0, feature_map="maxabs"),
-        RankRLS(10.0, pairs=Pairs("without_ties", scope="global")),
         RankRLSCV([1.0, 100.0]),
         RankSVM(0.1, tol=1e-9),
     ):

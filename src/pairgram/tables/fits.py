@@ -30,7 +30,7 @@ from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import RidgeSpec
 from pairgram.tables.blocks import Blocks, one_row
 from pairgram.tables.judge import Folds, TableJudge, table_metric
-from pairgram.tables.least_squares import fit_ridges, refuse_folds
+from pairgram.tables.least_squares import fit_ridges
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table
 
@@ -213,10 +213,16 @@ class GivenTable(GivenRows):
 
     def least_squares(self, spec: RidgeSpec, validation: Validation) -> dict[str, Any]:
         """Return the attributes of a model of least squares."""
+        for one in spec.settings:
+            if one.joins_all_rows and one.compiled != "kept":
+                raise ArgumentError(
+                    None,
+                    f"{{pairs={one.kind!r}}} with {{scope='global'}} needs all rows in memory, "
+                    "because the weight of every label is needed first: give rows that fit, or "
+                    "{pairs='with_ties'}",
+                )
         judge = None
         if spec.search is not None:
-            if validation is None:
-                refuse_folds(spec.settings)
             all_rows = any(one.joins_all_rows for one in spec.settings)
             judge = self.judge_of(spec.search, validation, spec.constraint is None and not all_rows)
         ways = [self.fitted(way) for way in spec.rows.ways]

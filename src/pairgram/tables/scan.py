@@ -165,9 +165,9 @@ def scan(
     as every pass does, because Dask's partitions depend on the columns. The pass counts rows, and
     checks that the rows of each query stand together. Random samples of rows, such as landmarks, or
     those for the width of a kernel or for quantiles of more than 100,000 rows, are drawn by hashes
-    of row numbers. They therefore depend only on the order of the rows. With ``scope="global"``,
-    pairs other than "with_ties" take at most 1,024 different labels. Blocks are joined in a fixed
-    tree: the same files give the same bits in every run.
+    of row numbers. They therefore depend only on the order of the rows. ``scope="global"`` takes
+    the pairs "with_ties" alone, as others need the weight of every label first. Blocks are joined
+    in a fixed tree: the same files give the same bits in every run.
 
     Scores of a Spark frame have the order in which Spark collects its rows. After a shuffle, as by
     ``repartition`` or ``dropDuplicates``, a cluster may collect them in another order every time.

@@ -188,8 +188,6 @@ def join_drawn(size: int, first: Drawn, second: Drawn) -> Drawn:
     return Drawn(numbers, together([first.rows, second.rows])).drawn(size)
 
 
-# Weights of labels are remembered for at most this many different labels.
-MOST_LEVELS = 1024
 # What messages call query ids, by the kind of NumPy's type, or by the type of an object.
 KINDS = {"M": "times", "m": "durations"} | dict.fromkeys("biuf", "numbers")
 KINDS |= dict.fromkeys("UT", "text")
@@ -213,9 +211,6 @@ class Survey:
         The range of the labels.
     fraction : float or None
         A label that is no whole number; None if there is none.
-    levels : (ndarray, ndarray) of shape (n_levels,), or None
-        The different labels, ascending, and the sum of the weights of their rows. None if there
-        are more than `MOST_LEVELS`.
     kinds : dict of str to int
         What the query ids are, and the number of a partition that has such ids.
     parts : tuple of (places, hashes, groups)
@@ -227,7 +222,6 @@ class Survey:
     lowest: float
     highest: float
     fraction: float | None
-    levels: tuple[Vector, Vector] | None
     kinds: dict[str, int]
     parts: tuple[tuple[Rows, Any, Any], ...]
 
@@ -236,29 +230,23 @@ class Survey:
         """Return the survey of some rows of whole queries."""
         n_rows = rows.n_rows
         y = np.zeros(n_rows) if rows.y is None else rows.y
-        weights = np.ones(n_rows) if rows.weights is None else rows.weights
         fractions = y[y != np.rint(y)]
         return cls(
             n_rows,
             float(y.min()),
             float(y.max()),
             float(fractions.min()) if len(fractions) else None,
-            _levels(y, weights),
             dict.fromkeys(_kinds_of_ids(rows.ids), rows.partition),
             ((rows.begins, hash_of_runs(rows), _groups_of_runs(rows)),),
         )
 
     def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
-        levels = None
-        if self.levels is not None and other.levels is not None:
-            levels = _levels(*map(np.concatenate, zip(self.levels, other.levels, strict=True)))
         return Survey(
             self.n_rows + other.n_rows,
             min(self.lowest, other.lowest),
             max(self.highest, other.highest),
             other.fraction if self.fraction is None else self.fraction,
-            levels,
             other.kinds | self.kinds,
             self.parts + other.parts,
         )
@@ -308,14 +296,6 @@ class Survey:
         """A few labels that a metric accepts only if it accepts all of the table."""
         ends = [self.lowest, self.highest]
         return np.array(ends if self.fraction is None else [*ends, self.fraction])
-
-
-def _levels(y: Vector, weights: Vector) -> tuple[Vector, Vector] | None:
-    """Return different labels and their weights, unless there are too many."""
-    levels, numbers = np.unique(y, return_inverse=True)
-    if len(levels) > MOST_LEVELS:
-        return None
-    return levels, np.bincount(numbers, weights, len(levels)).astype(np.float64)
 
 
 def _groups_of_runs(rows: TableRows) -> AnyArray | None:
