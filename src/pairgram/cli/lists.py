@@ -90,7 +90,7 @@ def recommend(given: Any) -> None:
 def _side(model: Any, file: str, column: str, n_rows: int) -> Any:
     """Return the table of a file with the columns that a model knows, which may be none."""
     schema, names = room_with("command line", "source_of")(file).schema, model.feature_names_in_
-    own = features_among(list(map(str, names)), () if schema is None else schema.names, column)
+    own = features_among(list(map(str, names)), schema.names, column)
     with naming_file(file):
         return public("scan")(file, features=own) if own else np.empty((n_rows, 0))
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse
 
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
@@ -26,9 +25,8 @@ S = TypeVar("S")
 
 def one_row(table: Table) -> RankingData:
     """Return data of the shape and type of a table, without reading it: one row of zeros."""
-    shape, dtype = (1, table.n_features), table.layout.dtype
-    made = scipy.sparse.csr_array(shape, dtype=dtype) if table.layout.sparse else None
-    return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, np.zeros(1))
+    X = np.zeros((1, table.n_features), table.layout.dtype)
+    return RankingData.delimit(X, np.zeros(1))
 
 
 def data_of_block(

@@ -12,15 +12,14 @@ from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import cached_property
 from pairgram.data.blocks import Dataset
-from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.dataset import RankingData
 from pairgram.data.streams import as_stream
 from pairgram.features.base import is_known
-from pairgram.features.inputs import FittedInputs, inputs_of_moments, require_zeros, whole_map
+from pairgram.features.inputs import FittedInputs, inputs_of_moments, whole_map
 from pairgram.features.row_values import Chain, Fill
 from pairgram.model_selection.splits import held_by_default
 from pairgram.rankers.preparation import (
     QUANTILES,
-    GivenArrays,
     GivenRows,
     Preparation,
     Search,
@@ -76,8 +75,6 @@ class GivenTable(GivenRows):
             raise ArgumentError(None, text)
         if preparation.filler is not None:
             table = table.with_missing(preparation.filler.checked_value())
-        sparse = table.layout.sparse
-        self._whole = table.in_memory() if sparse else None
         table.survey()
         self._model, self._preparation = model, preparation
         self.table = table.filled()
@@ -108,27 +105,6 @@ class GivenTable(GivenRows):
         word = table.missing if by_word else table.layout.fill
         return Fill(word)._of(table.layout.fill, table.feature_names)
 
-    def in_memory(self, validation: Validation) -> tuple[GivenArrays, Validation] | None:
-        """Return sparse rows and their validation set in memory, or None if they are not there.
-
-        Wide sparse rows are solved by steps that read them hundreds of times.
-        """
-        if self._whole is None:
-            return None
-        held = None
-        if validation is not None:
-            held = same_columns(self.table, validation).in_memory()
-            if held is None:
-                return None
-        whole = self._whole
-        info = RowInfo(whole.query, sample_weight=whole.weights)
-        rows = GivenArrays(self._model, whole.X, whole.y, info, self._preparation)
-        if held is None:
-            return rows, None
-        assert held.y is not None
-        rows.held_weights = held.weights
-        return rows, (held.X, held.y, held.query)
-
     @cached_property
     def _drawn(self) -> RankingData:
         """At most `Limits.sample_rows` rows, which do not depend on the partitions."""
@@ -156,7 +132,6 @@ class GivenTable(GivenRows):
         if kind in QUANTILES:
             inputs = preparation.inputs(data, kind)
         elif kind is not None:
-            require_zeros(kind, data.X)
             found = self._moments
             variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
             known = found.lowest, found.highest, found.mean, variance

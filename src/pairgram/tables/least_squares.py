@@ -33,7 +33,7 @@ from pairgram.solvers.path_judges import (
     spread_of,
 )
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, RidgePath
-from pairgram.solvers.statistics import NO_GRAM, require_gram
+from pairgram.solvers.statistics import require_gram
 from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
 from pairgram.tables.judge import Folds, TableJudge, linear_scores, parts_of
@@ -242,17 +242,11 @@ def fit_ridges(
 
     The features are read once, and once more to judge scores. `scores` are those of the prior.
     """
-    table, advice = ways[0].table, NO_GRAM
-    if table.layout.sparse:
-        advice = (
-            f"take fewer features, or a machine with {table.bytes_in_memory / 2**30:.3g} GiB "
-            "for the sparse rows, which in memory need no such matrix, or RankSVM, which reads "
-            "them again and again"
-        )
+    table = ways[0].table
     readers: list[Reader] = []
     all_coordinates, folds = [], None if judge is None else judge.folds
     for way in ways:
-        require_gram(way.pattern.n_features, TABLE_GRAM, advice)
+        require_gram(way.pattern.n_features, TABLE_GRAM)
         if any(spec.scales) or spec.constraint is not None:
             coordinates = spec._coordinates(way.pattern)
         else:

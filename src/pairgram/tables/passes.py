@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
@@ -102,7 +102,7 @@ def _open(rows: TableRows) -> TableRows:
             f"{name} has more than {limits.now.query_bytes >> 20} MiB of rows, which must be in "
             "memory together to be compared: give {qid=} shorter queries, or take fewer columns",
         )
-    return rows.own()
+    return together([rows])
 
 
 def _same_query(first: TableRows, second: TableRows) -> bool:
@@ -201,27 +201,14 @@ class Partition:
         What messages call the place: a file, or a part of the table.
     files : sequence of str
         The paths of the files on this machine that are read.
-    is_text : bool
-        Whether the rows stand in files of text, whose types are guessed.
-    folders : collection of str
-        The columns whose values stand in the names of folders, not in files.
-    leaves_zeros_out : bool
-        Whether rows hold no zeros, so that the last features may be absent.
     """
 
     name: Any
     files: Any = ()
-    is_text: Any = False
-    folders: Any = ()
-    leaves_zeros_out: bool = False
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
         """Yield the rows, some at a time. `number` is that of the partition."""
         raise NotImplementedError
-
-    def with_texts(self, names: Iterable[str]) -> Self:
-        """Return the partition, of which some columns are text, if its types are guessed."""
-        return self
 
 
 # This many batches wait to be worked on.

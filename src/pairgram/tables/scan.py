@@ -36,7 +36,7 @@ from pairgram.tables.columns import (
 )
 from pairgram.tables.passes import LocalEngine
 from pairgram.tables.scanned import ScannedTable
-from pairgram.tables.sources import ArrowPartition, Source, source_of
+from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table, no_rows, of_parts
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
@@ -93,17 +93,14 @@ def scan(
           of columns of lists, unless ``dask.config.set({"dataframe.convert-string": False})`` comes
           before.
         - A function without arguments that returns an iterator of frames or record batches, or of
-          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense
-          or a CSR matrix in all of them. It is called for every pass, and must yield the same rows
-          each time. A batch is copied before the next one is asked for, except for read-only
-          arrays, so the function may reuse its memory.
+          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense.
+          It is called for every pass, and must yield the same rows each time. A batch is copied
+          before the next one is asked for, so the function may reuse its memory.
     label : str or None, default=None
         The column of relevance labels, any real numbers. Only `predict` needs none.
     qid : str or None, default=None
-        The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are numbers
-        if the first rows of every file hold whole numbers without leading zeros and plus signs; a
-        later id of another kind is then an error. Other ids in such files are times or text, so
-        that "007" and "7" are two queries, and an empty id is missing.
+        The column of query ids: whole numbers, text or times. In CSV, TSV and LETOR files, ids are
+        text, so that "007" and "7" are two queries, and an empty id is missing.
     features : list of str, str or None, default=None
         The columns that are features, of numbers or of lists of numbers, such as embeddings. Each
         entry of a list is a feature, and all lists of a column have the same length. Such features
@@ -133,7 +130,7 @@ def scan(
         "zero". With None, and a ranker without `missing`, a missing feature is an error.
     n_features : int or None, default=None
         The number of features of LETOR files, which omit zeros. None takes the largest index that
-        they contain. Validation tables, and tables that a model scores, get the features of the
+        they contain, at most 8,192: `load_letor` reads wider files as sparse rows. Validation tables, and tables that a model scores, get the features of the
         table of `fit` in any case. For other sources it must be None.
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.
@@ -152,7 +149,7 @@ def scan(
     TypeError
         If `source` is none of the sources above.
     ImportError
-        If pyarrow is missing, without which only LETOR files and tuples of arrays can be read.
+        If pyarrow is missing.
 
     Notes
     -----
@@ -175,13 +172,8 @@ def scan(
     `predict`. To keep the order, Spark reads all columns of a frame that is scored, though it sends
     Python only those of the model: select columns before you shuffle.
 
-    Means of columns take one more pass. Medians take two, and are exact: a sample of 32,768 rows
-    gives bounds for the median of every column, and then the values within the bounds are kept,
-    about 3% of all. If these would take more than 256 MiB, groups of columns get a pass each.
-
-    LETOR files with more than 8,192 features are read as CSR rows. If three copies of the CSR rows
-    fit in memory, they are read once, and the fit is that of arrays. Otherwise they are read in
-    passes, which need memory for the Gram matrix of all features, except for RankSVM.
+    Means and medians of columns take one more pass. Medians are those of at most 100,000 rows that
+    are drawn.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64, and so are features, labels and weights of
@@ -199,13 +191,13 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source)
+    names: Any = features
     wanted: dict[str, int] = {}
-    if features is not None and found.schema is not None:
-        listed = [features] if isinstance(features, str) else map(str, features)
-        features, wanted = columns_of(list(listed), found.schema.names)
+    if features is not None and not found.advice:
+        listed = [features] if isinstance(features, str) else [*map(str, features)]
+        names, wanted = columns_of(listed, found.schema.names)
     named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
-    columns = _columns(found, named | {"propensity": propensity}, features, exclude)
-    found, columns = found.typed(columns)
+    columns = _columns(found, named | {"propensity": propensity}, names, exclude)
     engine: Any = LocalEngine()
     if found.engine is not None:
         if client is not None:
@@ -218,14 +210,13 @@ def scan(
             raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
         engine = DaskEngine(client)
     columns = _measured(columns, engine, found, wanted)
-    has_queries = found.schema is None and found.has_queries
     table = ScannedTable(
-        columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
+        columns, found.partitions, engine, missing, found.files, found.folders, found.advice
     )
     if n_features is not None:
         check_size("n_features", n_features)
         table = table.widened(n_features)
-        if found.schema is not None or table.n_features != n_features:
+        if table.n_features != n_features or not table.leaves_zeros_out:
             raise ValueError(
                 f"n_features must be None, or for LETOR files at least the {table.n_features} "
                 f"features of the source, got {n_features}"
@@ -253,7 +244,7 @@ def read_labels(
         As in `scan`, and if a value is missing.
     """
     found = source_of(source)
-    if found.schema is not None and label is None:
+    if not found.advice and label is None:
         raise ArgumentError("label", "must name the column of labels, got None")
     rows = _without_features(found, label, qid)
     assert rows.y is not None
@@ -269,20 +260,18 @@ def read_ids(source: object, column: str) -> AnyArray:
         As in `scan`, and if an id is missing.
     """
     found = source_of(source)
-    if found.schema is None:
+    if found.advice:
         raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
     return _without_features(found, None, column).query
 
 
 def _without_features(source: Source, label: str | None, qid: str | None) -> TableRows:
     """Return all rows in memory, without reading the features."""
-    named = {"label": label, "qid": qid}
-    if source.schema is None:
-        columns = _columns(source, named)
+    if source.advice:
+        columns = _columns(source, {"label": label, "qid": qid})
     else:
-        _require_own(source.schema, named)
-        columns = Columns((), label, qid, None, np.float64)
-    source, columns = source.typed(columns)
+        _require_own(source.schema, {"label": label, "qid": qid})
+        columns = source.typed(Columns((), label, qid))
     parts = enumerate(source.partitions)
     with source.files.unchanged():
         return of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
@@ -321,7 +310,7 @@ def _columns(
     exclude: Sequence[str] | str | None = None,
 ) -> Columns:
     """Return what is read; `named` are the columns that are no features, by arguments of `scan`."""
-    if source.schema is None:
+    if source.advice:
         for name, value in (named | {"features": features, "exclude": exclude}).items():
             if value is not None:
                 raise ArgumentError(
@@ -329,10 +318,11 @@ def _columns(
                     f"must be None for LETOR files and arrays, whose columns have no names, "
                     f"got {verbatim(repr(value))}",
                 )
-        dtype, sparse = source.dtype, source.sparse
-        return Columns((), None, None, None, dtype, width=source.n_features, sparse=sparse)
-    _require_own(source.schema, named)
-    if named["groups"] is not None and named["qid"] is None:
+        own = (name if name in source.schema.names else None for name in ("qid", "weight"))
+        named, features = dict(zip(("label", "qid", "weight"), ("y", *own), strict=True)), "X"
+    else:
+        _require_own(source.schema, named)
+    if named.get("groups") is not None and named["qid"] is None:
         raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
     names = _features(source, named, features, exclude)
     widths, wrong, narrow = [], {}, True
@@ -344,22 +334,11 @@ def _columns(
         narrow &= str(entry) in NARROW
         if not is_number(entry):
             wrong[name] = "lists" if is_list else kind_of(entry)
-    first = source.partitions[0] if source.partitions else None
-    if wrong and isinstance(first, ArrowPartition) and first.schema is not None:
-        wrong |= first.strays([name for name, kind in wrong.items() if kind == "text"])
-    refused = _refused(wrong, features is not None, named["qid"]) if wrong else None
-    return Columns(
-        tuple(names),
-        named["label"],
-        named["qid"],
-        named["weight"],
-        np.float32 if narrow else np.float64,
-        tuple(widths),
-        len(widths) > 1 or widths == [0],
-        groups=named["groups"],
-        propensity=named["propensity"],
-        refused=refused,
-    )
+    if wrong and (features is None or "lists" in wrong.values()):
+        raise _refused(wrong, named["qid"])
+    dtype = np.float32 if narrow and not source.is_text else np.float64
+    told: Any = named | {"dtype": dtype, "widths": tuple(widths)}
+    return source.typed(Columns(tuple(names), **told))
 
 
 def _features(
@@ -401,22 +380,16 @@ def _features(
     return names
 
 
-def _refused(wrong: dict[str, str], chosen: bool, qid: str | None) -> ArgumentError:
-    """Return the error of columns that hold no numbers, or raise it if nobody has chosen them.
-
-    `wrong` are the kinds of what they hold.
-    """
-    advice = (
-        "; give the columns that are features by {features=}, or those that are not by "
-        f"{{exclude=}}{', and query ids by {qid=}' * (qid is None)}{{=; a fitted "
-        "model has its own as feature_names_in_}"
+def _refused(wrong: dict[str, str], qid: str | None) -> ArgumentError:
+    """Return the error of columns that hold no numbers; `wrong` are the kinds of what they hold."""
+    text = (
+        f": {verbatim(not_numbers(wrong))}; give the columns that are features by {{features=}}, "
+        f"or those that are not by {{exclude=}}{', and query ids by {qid=}' * (qid is None)}"
+        "{=; a fitted model has its own as feature_names_in_}"
     )
-    text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
     refused = ArgumentError("features", text, found=NO_NUMBERS)
     refused.kinds = wrong
-    if chosen and "lists" not in wrong.values():
-        return refused
-    raise refused
+    return refused
 
 
 def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:

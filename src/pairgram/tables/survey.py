@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
-from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, require_finite, verbatim
@@ -29,8 +26,8 @@ class SeenFiles:
 
     Parameters
     ----------
-    files : sequence of (pyarrow.fs.FileSystem or None, sequence of str)
-        File systems, None for this machine, and the paths there.
+    files : sequence of (pyarrow.fs.FileSystem, sequence of str)
+        File systems, and the paths there.
     """
 
     def __init__(self, files: Sequence[tuple[Any, Sequence[str]]] = ()) -> None:
@@ -49,26 +46,21 @@ class SeenFiles:
         """
         try:
             yield
-        except Exception as error:
-            with suppress(OSError):
-                self._require_same(error)
-            raise
-        self._require_same()
-
-    def _require_same(self, cause: Exception | None = None) -> None:
-        for path, after in _marks(self._files).items():
-            before, text = self._marks[path], f"{shown(path)} was written again"
-            if after[0] is None:
-                text = f"{shown(path)} no longer exists"
-            elif before[0] != after[0]:
-                text = f"{shown(path)} had {before[0]} bytes, and has {after[0]}"
-            if before != after:
-                raise changed(text) from cause
+        finally:
+            for path, after in _marks(self._files).items():
+                before, text = self._marks[path], f"{shown(path)} was written again"
+                if after[0] is None:
+                    text = f"{shown(path)} no longer exists"
+                elif before[0] != after[0]:
+                    text = f"{shown(path)} had {before[0]} bytes, and has {after[0]}"
+                if before != after:
+                    raise changed(text)
 
 
 def files_of(dataset: Any) -> Iterator[tuple[Any, Sequence[str]]]:
     """Yield the file systems of a dataset of pyarrow, and the paths there; none for rows."""
-    yield getattr(dataset, "filesystem", None), getattr(dataset, "files", ())
+    if hasattr(dataset, "filesystem"):
+        yield dataset.filesystem, dataset.files
     for child in getattr(dataset, "children", ()):
         yield from files_of(child)
 
@@ -77,17 +69,11 @@ def _marks(files: Sequence[tuple[Any, Sequence[str]]]) -> dict[str, Any]:
     """Return the sizes of files in bytes, None for one that is missing, and when they changed."""
     marks: dict[str, Any] = {}
     for filesystem, paths in files:
-        if filesystem is None:
-            found = (os.stat(path) if os.path.exists(path) else None for path in paths)
-            pairs = [
-                (getattr(one, "st_size", None), getattr(one, "st_mtime_ns", None)) for one in found
-            ]
-        else:
-            of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
-            if hasattr(of_fsspec, "invalidate_cache"):
-                of_fsspec.invalidate_cache()
-            pairs = [(one.size, one.mtime_ns) for one in filesystem.get_file_info([*paths])]
-        marks |= zip(paths, pairs, strict=True)
+        of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
+        if hasattr(of_fsspec, "invalidate_cache"):
+            of_fsspec.invalidate_cache()
+        found = filesystem.get_file_info([*paths])
+        marks |= {path: (one.size, one.mtime_ns) for path, one in zip(paths, found, strict=True)}
     return marks
 
 
@@ -111,17 +97,8 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, rows: TableRows) -> Moments:
-        """Return the moments of some rows. Rows of weight 0 are as if absent.
-
-        Of sparse rows, which keep their zeros, only the lowest and the highest values are known.
-        """
+        """Return the moments of some rows. Rows of weight 0 are as if absent."""
         X, weights = rows.X, rows.weights
-        if scipy.sparse.issparse(X):
-            require_finite(X, "X")
-            counted = X if weights is None else X[weights > 0]
-            none, weight = np.zeros(X.shape[1]), float(counted.shape[0])
-            lowest, highest = min_max_axis(counted, axis=0) if weight else (none, none)
-            return cls(lowest, highest, none, none, none, weight)
         found: Any = _core.column_moments(X, weights, thread_count())
         if not np.isfinite(found[-1]).all():
             require_finite(X, "X")
@@ -163,11 +140,11 @@ class Drawn(NamedTuple):
     def drawn(self, size: int) -> Drawn:
         """Return the `size` rows with the smallest hashes of their numbers."""
         numbers, rows = self
+        kept = np.arange(len(numbers))
         if len(numbers) > size:
             hashes = mix(numbers.astype(np.uint64))
             kept = np.sort(np.argpartition(hashes, size - 1)[:size])
-            numbers, rows = numbers[kept], rows.changed(lambda values: values[kept])
-        return Drawn(numbers, replace(rows, ids=None, sizes=np.array([len(numbers)])))
+        return Drawn(numbers[kept], rows.taken(kept))
 
 
 def drawn_of(size: int, before: Sequence[int], with_gaps: bool, rows: TableRows) -> Drawn:

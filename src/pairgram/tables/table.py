@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,20 +11,18 @@ from operator import add, attrgetter
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 
 from pairgram._support import limits, machine
-from pairgram._support.arrays import columns_of, entries_of, without_names
+from pairgram._support.arrays import columns_of, entries_of, kind_of, without_names
 from pairgram._support.checks import (
     ArgumentError,
     Vector,
     first_not_finite,
-    require_finite,
     verbatim,
 )
 from pairgram._support.files import shown
 from pairgram.data.blocks import Task
-from pairgram.features.gaps import refuse_sparse, without_unknown
+from pairgram.features.gaps import known_means, known_medians, without_unknown
 from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
     GAPS,
@@ -36,9 +34,10 @@ from pairgram.tables.columns import (
     require_width,
     shown_id,
     together,
+    with_types,
 )
-from pairgram.tables.gaps import means_of, medians_of
 from pairgram.tables.passes import AnyTask, Partition, Progress, Work
+from pairgram.tables.sources import letor_schema
 from pairgram.tables.survey import (
     NO_FILES,
     Drawn,
@@ -61,29 +60,29 @@ class Table:
     ----------
     layout : Columns
         Which columns are labels, query ids, weights and features.
-    schema : pyarrow.Schema or None
-        The columns of the source; None for LETOR files and arrays.
     partitions : tuple of Partition
         Consecutive rows, in the order of the source. It is empty for a frame of Spark.
     engine : LocalEngine, DaskEngine or SparkEngine
         Where the rows are worked on.
     missing : {"zero", "mean", "median"} or None
-    source_has_queries : bool
-        Whether LETOR files or arrays come with query ids.
-    progress : callable or None
-        Is told how many rows have been worked on since its last call.
     files : SeenFiles
         The files that hold the rows, as `scan` saw them; none if the rows are in no files.
+    folders, advice : as those of `Source`
+    is_one_list : bool
+        Whether rows without query ids are those of one query.
+    progress : callable or None
+        Is told how many rows have been worked on since its last call.
     """
 
     layout: Columns
-    schema: Any
     partitions: tuple[Partition, ...]
     engine: Any
     missing: Any = None
-    source_has_queries: bool = False
-    progress: Progress | None = None
     files: SeenFiles = NO_FILES
+    folders: Collection[str] = ()
+    advice: str = ""
+    is_one_list: bool = False
+    progress: Progress | None = None
     _known: dict[str, Any] = field(default_factory=dict)
 
     def __array__(self, *args: Any, **named: Any) -> Any:
@@ -106,23 +105,23 @@ class Table:
     def feature_names(self) -> list[str] | None:
         """The names of the features; None for arrays, and for one column of lists and no other."""
         columns = self.layout
-        return columns.feature_names() if columns.is_named and columns.features else None
+        is_named = len(columns.widths) > 1 or not any(columns.widths)
+        return columns.feature_names() if is_named else None
 
     @property
     def leaves_zeros_out(self) -> bool:
         """Whether the rows come from LETOR files, in which the last features may be absent."""
-        parts = self.partitions
-        return bool(parts) and all(part.leaves_zeros_out for part in parts)
+        return "LETOR" in self.advice
 
     @property
     def names_of_columns(self) -> list[str]:
-        """The names of all columns of the source; none for arrays."""
-        return [] if self.schema is None else list(self.schema.names)
+        """The names of all columns of the source."""
+        return list(self.layout.schema.names)
 
     @property
     def has_queries(self) -> bool:
         """Whether rows have query ids."""
-        return self.layout.qid is not None or self.source_has_queries
+        return self.layout.qid is not None or self.is_one_list
 
     @property
     def is_of_clicks(self) -> bool:
@@ -196,7 +195,7 @@ class Table:
                 for found in filter(None, rows.each(_first_infinite)):
                     number, first, what, row, column = found
                     place = Place(self._name_of(number), number, first).row(row)
-                    name = rows.layout.name_of(column)
+                    name = repr(rows.layout.feature_names()[column])
                     raise placed_error(
                         f"{place}: column {name} must be finite, got {what}"
                     ) from error
@@ -236,25 +235,10 @@ class Table:
         return self.partitions[number].name if known else f"partition {number}"
 
     def in_memory(self) -> TableRows | None:
-        """Return all rows, which are read once, or None if they and their copies do not fit.
-
-        Raises
-        ------
-        ValueError
-            As in `survey`.
-        """
-        parts: list[TableRows] | None = []
-        n_bytes = 0.0
-        for rows in self.each(_finite):
-            n_bytes += COPIES * rows.n_bytes
-            parts = [*parts, rows] if parts is not None and machine.fits(n_bytes) else None
-        self._known["bytes"] = n_bytes
-        if parts is None:
-            return None
-        found = of_parts(parts)
-        if "survey" not in self._known and self.layout.groups is None:  # which only a survey reads
-            self._keep(Survey.of(found))
-        return found
+        """Return all rows, which are read once, or None if they and their copies do not fit."""
+        return (
+            of_parts(list(self.each(_as_they_are))) if machine.fits(self.bytes_in_memory) else None
+        )
 
     def rows(self) -> TableRows:
         """Return all rows in the order of the source, with query ids and without labels.
@@ -268,9 +252,7 @@ class Table:
 
     @property
     def bytes_in_memory(self) -> float:
-        """The bytes that all rows and their copies take, of sparse rows once they were read."""
-        if self.layout.sparse:
-            return float(self._known["bytes"])
+        """The bytes that all rows and their copies take."""
         itemsize = np.dtype(self.layout.dtype).itemsize
         return COPIES * float(itemsize) * self.n_features * self.survey().n_rows
 
@@ -304,19 +286,22 @@ class Table:
     def filled(self) -> Self:
         """Return the same table with what takes the place of missing values, as `missing` says.
 
-        Means and medians of columns are taken over the rows that have a value, with their weights.
-        Means take one pass over the rows; medians take two, unless there are few rows. A column
+        Means and medians of columns are taken over the rows that have a value, with their weights,
+        medians over `Limits.sample_rows` of the rows, if there are more. Both take a pass. A column
         without values gets 0, with a warning.
         """
         if self.missing is None:
             return self
-        if self.layout.sparse:
-            refuse_sparse()
         if not isinstance(self.missing, str) or self.missing == "zero":
             values = 0.0 if isinstance(self.missing, str) else self.missing
             return self.filling(np.array(np.broadcast_to(values, self.n_features)))
         known = self.filling(np.full(self.n_features, np.nan))
-        fill = means_of(known) if self.missing == "mean" else medians_of(known)
+        if self.missing == "mean":
+            weights, means = known.of_rows(_means, _join_means)
+            fill = np.where(weights > 0, means, np.nan)
+        else:
+            drawn = known.sample(limits.now.sample_rows, with_gaps=True).rows
+            fill = known_medians(drawn.X, drawn.weights)
         table = self.filling(without_unknown(fill, self.missing, self.feature_names))
         if not np.isfinite(fill[~np.isnan(fill)]).all():
             with table._naming_infinity():
@@ -356,7 +341,7 @@ class Table:
         names = getattr(model, "feature_names_in_", None)
         table = self.widened(n_features).with_features(names)
         if table.n_features != n_features:
-            advice = "" if self.schema is None else ": give{= scan} their names, as {features=}"
+            advice = "" if self.advice else ": give{= scan} their names, as {features=}"
             raise ArgumentError(
                 None,
                 f"the table must have the {n_features} features of fit, got {self.n_features}"
@@ -403,9 +388,13 @@ class Table:
         """
         pipeline = getattr(model, "best_estimator_", model)
         names = getattr(pipeline, "feature_names_in_", None)
-        has_text = self.with_features(names).layout.refused is not None
+        own = self.with_features(names).layout
+        has_text = any(
+            kind_of(own.schema.field(name).type) not in ("numbers", "lists")
+            for name in own.features
+        )
         last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
-        named = self.schema is not None and names is not None
+        named = not self.advice and names is not None
         if named and hasattr(last, "_scorer_of_text"):
             return last._scorer_of_text(pipeline, has_text)
         if has_text and not hasattr(pipeline, "_scorer_of_text"):
@@ -449,22 +438,14 @@ class Table:
             entries = entries_of(column, own[column] + 1) if own[column] else []
             wanted += [name for name in entries if name in fitted] or [column]
         table = self.with_features(wanted)
-        is_text = any(part.is_text for part in self.partitions)
-        folders = {name for part in self.partitions[:1] for name in part.folders}
+        layout, folders = table.layout, self.folders
         gaps = {
-            name: GAPS - known if is_text and name not in folders else frozenset()
+            name: GAPS - known if layout.is_text and name not in folders else frozenset()
             for name, known in texts.items()
         }
-        numbers = {*(table.layout.features if is_text else ())} - folders - texts.keys()
-        layout = replace(table.layout, texts=gaps, refused=None)
-        return replace(table, layout=layout)._as_texts(texts, dict.fromkeys(numbers, "number"))
-
-    def _as_texts(self, texts: Iterable[str], parsed: dict[str, str]) -> Self:
-        """Return the table with columns of files of text as they stand there, or parsed."""
-        parts = tuple(part.with_texts([*texts, *parsed]) for part in self.partitions)
-        others = {name: how for name, how in self.layout.parsed.items() if name not in texts}
-        layout = replace(self.layout, parsed=others | parsed)
-        return replace(self, layout=layout, partitions=parts)
+        kinds = {name: "string" for name in texts if layout.is_text and name not in folders}
+        schema = with_types(layout.schema, kinds)
+        return replace(table, layout=replace(layout, texts=gaps, schema=schema))
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
@@ -483,11 +464,7 @@ class Table:
         widths = tuple(entries.get(name, 0) for name in columns)
         for name, width in zip(columns, widths, strict=True):
             require_width(name, width, own[name])
-        refused = layout.refused
-        if refused is not None and refused.kinds.keys().isdisjoint(columns):
-            refused = None
-        known = replace(layout, features=tuple(columns), widths=widths, is_named=True)
-        return replace(self, layout=replace(known, refused=refused))
+        return replace(self, layout=replace(layout, features=tuple(columns), widths=widths))
 
     def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
@@ -496,22 +473,18 @@ class Table:
         """
         if not self.leaves_zeros_out or self.n_features >= width:
             return self
-        sparse = not self.layout.features and width > limits.now.widest_letor
-        return replace(self, layout=replace(self.layout, width=width, sparse=sparse))
+        schema = letor_schema(width, self.layout.qid is not None)
+        return replace(self, layout=replace(self.layout, widths=(width,), schema=schema))
 
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
-        if self.layout.features and self.layout.label is None:
+        if self.layout.label is None:
             raise ArgumentError(what, "needs labels: give{= scan} the column, as {label=}")
 
     @property
     def advice_on_ids(self) -> str:
         """What an `ArgumentError` advises if the rows have no query ids."""
-        if self.schema is not None:
-            return "give{= scan} the column of their ids, as {qid=}"
-        if self.leaves_zeros_out:
-            return "write the ids into the LETOR files, as qid:1 after the label of every row"
-        return "have the function yield (X, y, qid)"
+        return self.advice or "give{= scan} the column of their ids, as {qid=}"
 
     def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
         """Raise a ValueError if a file to write is one that rows are read from.
@@ -536,13 +509,10 @@ class Table:
     def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Self:
         """Return the same rows without labels and weights; `keep` names further columns.
 
-        They have no query ids either, unless these are asked for. Columns of files of text are kept
-        as the text that stands there, but for features.
+        They have no query ids either, unless these are asked for.
         """
-        own, layout = self.layout, self.layout.for_scores(keep)
-        layout = replace(layout, qid=own.qid) if with_ids else layout
-        texts = {*keep} - {*own.features} - {own.qid}
-        return replace(self, layout=layout)._as_texts(texts, {})
+        layout = self.layout.for_scores(keep, self.layout.qid if with_ids else None)
+        return replace(self, layout=layout)
 
 
 def no_rows() -> ArgumentError:
@@ -561,11 +531,14 @@ def _as_they_are(rows: TableRows) -> TableRows:
     return rows
 
 
-def _finite(rows: TableRows) -> TableRows:
-    """Return rows of their own; sparse ones must be finite."""
-    if scipy.sparse.issparse(rows.X):
-        require_finite(rows.X, "X")
-    return rows.own()
+def _means(rows: TableRows) -> Any:
+    return known_means(rows.X, rows.weights)
+
+
+def _join_means(first: Any, second: Any) -> Any:
+    total = first[0] + second[0]
+    share = np.divide(second[0], total, out=np.zeros(len(total)), where=total > 0)
+    return total, first[1] + share * (second[1] - first[1])
 
 
 def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
