@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from pairgram.tables.columns import (
     require_width,
     value_type,
 )
-from pairgram.tables.passes import LocalEngine
+from pairgram.tables.passes import LocalEngine, mapped
 from pairgram.tables.scanned import ScannedTable
 from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table, no_rows, of_parts
@@ -130,8 +131,9 @@ def scan(
         "zero". With None, and a ranker without `missing`, a missing feature is an error.
     n_features : int or None, default=None
         The number of features of LETOR files, which omit zeros. None takes the largest index that
-        they contain, at most 8,192: `load_letor` reads wider files as sparse rows. Validation tables, and tables that a model scores, get the features of the
-        table of `fit` in any case. For other sources it must be None.
+        they contain, at most 8,192: `load_letor` reads wider files as sparse rows. Validation
+        tables, and tables that a model scores, get the features of the table of `fit` in any case.
+        For other sources it must be None.
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.
 
@@ -283,7 +285,8 @@ def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, i
     unknown = [name for name, width in known.items() if width == UNKNOWN]
     if unknown:
         read = replace(columns.for_scores(tuple(unknown)), features=(), widths=())
-        found = next(engine.map(source.partitions, read, _first_lengths), None)
+        own = partial(mapped, _first_lengths)
+        found = next(engine.each(source.partitions, read, True, own, True), None)
         if found is None:
             raise no_rows()
         known |= dict(zip(unknown, found[0], strict=True))

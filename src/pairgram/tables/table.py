@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add, attrgetter
@@ -36,7 +36,17 @@ from pairgram.tables.columns import (
     together,
     with_types,
 )
-from pairgram.tables.passes import AnyTask, Partition, Progress, Work
+from pairgram.tables.passes import (
+    AnyTask,
+    Partition,
+    Progress,
+    Results,
+    Work,
+    fold,
+    in_tree,
+    join_by_id,
+    mapped,
+)
 from pairgram.tables.sources import letor_schema
 from pairgram.tables.survey import (
     NO_FILES,
@@ -142,8 +152,13 @@ class Table:
             If there are no rows; or if the files are not those that `scan` saw, or the source has
             other numbers of rows than in an earlier pass.
         """
-        with self.files.unchanged(), self._naming_infinity():
-            part = self.engine.run(self.partitions, self.layout, task, self.progress)
+        own = partial(fold, task)
+        results = self._results(task.reads_features, own, ordered=False)
+        with self._naming_infinity(), closing(results) as parts:
+            if self.partitions:
+                part = in_tree(parts, len(self.partitions), lambda a, b: a.join(b, task))
+            else:
+                part = join_by_id(list(parts), task)
             before = self._known.setdefault("n_rows", part.n_rows)
             if len(before) != len(part.n_rows):
                 raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
@@ -151,9 +166,23 @@ class Table:
                 if old != new:
                     raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
             result = part.close(task)
+            next(parts, None)  # which compares the files
         if result is None:
             raise no_rows()
         return result
+
+    def _results(
+        self, features: bool, function: Callable[..., Results], ordered: bool = True
+    ) -> Generator[Any]:
+        """Yield the results of a pass that are not None."""
+        with self.files.unchanged():
+            for result, n_rows in self.engine.each(
+                self.partitions, self.layout, features, function, ordered
+            ):
+                if self.progress is not None and n_rows:
+                    self.progress(n_rows)
+                if result is not None:
+                    yield result
 
     def n_rows(self) -> tuple[int, ...]:
         """Return the number of rows of every partition. The first pass counts them."""
@@ -173,11 +202,8 @@ class Table:
         ValueError
             At the end, if the files are not those that `scan` saw.
         """
-        with self.files.unchanged(), self._naming_infinity():
-            for result, n_rows in self.engine.map(self.partitions, self.layout, function):
-                if self.progress is not None:
-                    self.progress(n_rows)
-                yield result
+        with self._naming_infinity():
+            yield from self._results(True, partial(mapped, function))
 
     @contextmanager
     def _naming_infinity(self) -> Iterator[None]:
