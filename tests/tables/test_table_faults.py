@@ -229,7 +229,8 @@ def test_files_at_an_address_that_change():
         with memory.open("/changing/rows.parquet", "wb") as file:
             pq.write_table(ROWS.frame.slice(0, 100 + number), file)
         if number == 0:
-            table = pg.scan("memory://changing/rows.parquet", **NAMES)
+            source = pyarrow.dataset.dataset("/changing/rows.parquet", filesystem=memory)
+            table = pg.scan(source, **NAMES)
     with pytest.raises(ValueError, match=r"changed .*changing/rows\.parquet had \d+ bytes, and"):
         pg.RankRLS().fit(table)
     memory.rm("/changing", recursive=True)

@@ -207,12 +207,9 @@ def scan_assuming(given: Any, file: str) -> tuple[Any, list[str]]:
 def labels_of(given: Any, file: str) -> tuple[Any, Any]:
     """Return the labels and the query ids of a table, which alone are read."""
     ids_are_needed = not getattr(given, "one_query", False)
-    try:
-        y, ids = room_with("command line", "read_labels")(file, given.label, given.qid)
-    except ArgumentError as error:
-        if given.label is None and error.parameter == "label":
-            raise lacking(given, file, True, ids_are_needed and given.qid is None) from None
-        raise
+    y, ids = room_with("command line", "read_labels")(file, given.label, given.qid)
+    if y is None:
+        raise lacking(given, file, True, ids_are_needed and given.qid is None)
     if ids is None and ids_are_needed:
         raise lacking(given, file, False, True)
     return y, ids

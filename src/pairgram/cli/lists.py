@@ -98,7 +98,7 @@ def _side(model: Any, file: str, column: str, n_rows: int) -> Any:
 def _ids(option: str, file: str, column: str) -> Any:
     """Return the ids in a column of a table."""
     with naming_file(file, qid=option):
-        return room_with("command line", "read_ids")(file, column)
+        return room_with("command line", "read_labels")(file, None, column)[1]
 
 
 def _known(file: str, pairs: list[Any], known: list[Any]) -> Any:

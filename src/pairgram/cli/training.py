@@ -245,7 +245,7 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     rows = SimpleNamespace(
         given=lambda missing: [table],
         named={"validation": held_out},
-        size=(survey.n_rows, survey.n_queries),
+        size=(sum(table.n_rows()), survey.n_queries),
         sparse=False,
         drawn=lambda: table.with_gaps().sample(SAMPLE, with_gaps=True).rows.X,
         assumed=assumed,

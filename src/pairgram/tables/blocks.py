@@ -83,7 +83,7 @@ class Blocks(Dataset[B]):
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        return self.table.survey().n_rows
+        return sum(self.table.n_rows())
 
     @property
     def labels(self) -> Vector:

@@ -65,7 +65,7 @@ class GivenTable(GivenRows):
             raise ValueError(preparation.no_table)
         name = type(model).__name__
         table.require_labels(f"{name}.fit")
-        if table.is_of_clicks and not table.survey().highest > 0:
+        if table.is_of_clicks and not table.survey().labels.max() > 0:
             raise ArgumentError(
                 None, f"the table has no click: {name}.fit wants labels above 0 where one clicked"
             )
@@ -135,7 +135,7 @@ class GivenTable(GivenRows):
             found = self._moments
             variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
             known = found.lowest, found.highest, found.mean, variance
-            inputs = inputs_of_moments(kind, *known, table.survey().n_rows)
+            inputs = inputs_of_moments(kind, *known, sum(table.n_rows()))
             inputs = replace(inputs, feature_names_in_=data.names)
         own = preparation.with_map(data, way.then, inputs)
         if preparation.prior is not None:
@@ -180,7 +180,7 @@ class GivenTable(GivenRows):
             n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
             each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
             if cv is None:
-                cv = held_by_default(n_held, survey.n_rows, each_group)
+                cv = held_by_default(n_held, sum(held.n_rows()), each_group)
             folds = None if leaves_out and groups is None else Folds.of(held, cv)
             leaves_out &= folds is None or cv is None
         metric = table_metric(held, search.scoring)

@@ -259,7 +259,7 @@ def fit_ridges(
         exact = judge.leaves_out and folds is None
         work = Work(n_alphas, 1 + (0 if folds is None else folds.n), path=True, exact=exact)
     n_times = len(ways) * len(spec.settings) * len(spec.scales)
-    replace(all_coordinates[0], work=work).warn_of_time(n_times, table.survey().n_rows)
+    replace(all_coordinates[0], work=work).warn_of_time(n_times, sum(table.n_rows()))
     totals = statistics_of(table, readers, spec.settings, any(spec.scales), folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates

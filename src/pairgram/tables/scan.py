@@ -20,9 +20,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import (
     NO_COLUMN,
     NO_NUMBERS,
-    AnyArray,
     ArgumentError,
-    Vector,
     verbatim,
     warn_caller,
 )
@@ -80,7 +78,8 @@ def scan(
     source : path, list of paths, frame, dataset or function
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
-          compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
+          compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow, without
+          patterns; with fsspec, give ``pyarrow.dataset.dataset(paths, filesystem=...)``.
           Files have the columns of all of them together, and miss the values of those that they
           lack. Folder names such as ``day=1`` become a column. A file may hold a column of the same
           name, whose values are replaced, only in Arrow's type of the folder: int32 or string.
@@ -226,10 +225,8 @@ def scan(
     return table
 
 
-def read_labels(
-    source: object, label: str | None, qid: str | None = None
-) -> tuple[Vector, AnyArray | None]:
-    """Return the labels and query ids of all rows in memory, without reading other columns.
+def read_labels(source: object, label: str | None, qid: str | None = None) -> tuple[Any, Any]:
+    """Return the labels and ids of all rows in memory, without reading other columns.
 
     Parameters
     ----------
@@ -237,7 +234,7 @@ def read_labels(
 
     Returns
     -------
-    y : ndarray of shape (n_rows,), float64
+    y : ndarray of shape (n_rows,), float64, or None
     ids : ndarray of shape (n_rows,), or None
 
     Raises
@@ -246,37 +243,15 @@ def read_labels(
         As in `scan`, and if a value is missing.
     """
     found = source_of(source)
-    if not found.advice and label is None:
-        raise ArgumentError("label", "must name the column of labels, got None")
-    rows = _without_features(found, label, qid)
-    assert rows.y is not None
-    return rows.y, rows.query
-
-
-def read_ids(source: object, column: str) -> AnyArray:
-    """Return the ids in a column of all rows in memory, without reading other columns.
-
-    Raises
-    ------
-    ValueError
-        As in `scan`, and if an id is missing.
-    """
-    found = source_of(source)
     if found.advice:
-        raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
-    return _without_features(found, None, column).query
-
-
-def _without_features(source: Source, label: str | None, qid: str | None) -> TableRows:
-    """Return all rows in memory, without reading the features."""
-    if source.advice:
-        columns = _columns(source, {"label": label, "qid": qid})
+        columns = _columns(found, {"label": label, "qid": qid})
     else:
-        _require_own(source.schema, {"label": label, "qid": qid})
-        columns = source.typed(Columns((), label, qid))
-    parts = enumerate(source.partitions)
-    with source.files.unchanged():
-        return of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
+        _require_own(found.schema, {"label": label, "qid": qid})
+        columns = found.typed(Columns((), label, qid))
+    parts = enumerate(found.partitions)
+    with found.files.unchanged():
+        rows = of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
+    return rows.y, rows.query
 
 
 def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:

@@ -139,7 +139,7 @@ class ScannedTable(Table, Stream):
     ) -> dict[str, Any]:
         """Return metrics of a model on the rows, which are read once; see `pairgram.evaluate`."""
         if of_lists and not self.has_queries and not self.advice:
-            n_rows = self.survey().n_rows
+            n_rows = sum(self.n_rows())
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
         if not hasattr(model, "predict"):
             raise TypeError(

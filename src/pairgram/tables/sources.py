@@ -119,6 +119,9 @@ WIDE = (
 )
 # What errors of pyarrow come to, by words in them.
 CAUSES = {
+    "Unrecognized filesystem": "pyarrow does not know such addresses: give scan a dataset, "
+    "pyarrow.dataset.dataset(path, filesystem=fsspec.filesystem(...))",
+    "Cannot parse URI": "pyarrow.dataset.dataset(paths, filesystem=...) takes patterns and signs",
     "Integers with more than 64 bits": WIDE,
     "_pli128": WIDE,
     "_plu128": WIDE,
@@ -306,7 +309,9 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 def _of_paths(names: list[str]) -> Source:
     filesystem, arrow = None, pyarrow_for("files")
     if any("://" in name for name in names):
-        filesystem, found = _remote(names)
+        with readable(names[0]):
+            pairs = [arrow.fs.FileSystem.from_uri(name) for name in names]
+        filesystem, found = pairs[0][0], [path for _, path in pairs]
     else:
         found = [one for name in names for one in _expanded(name)]
         if all(os.path.isfile(name) and looks_like_letor(name) for name in found):
@@ -363,33 +368,6 @@ def _expanded(name: str) -> list[str]:
     if found := sorted(glob.glob(name, recursive=True)):
         return found
     raise ValueError(f"{shown(name)}: no file has such a name")
-
-
-def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
-    """Return the file system of addresses, and the paths there; fsspec resolves patterns."""
-    if not any(sign in name for name in names for sign in "*?["):
-        from pyarrow.fs import FileSystem
-
-        with suppress(ValueError):  # of a kind of address that fsspec may know
-            pairs = [FileSystem.from_uri(name) for name in names]
-            return pairs[0][0], [path for _, path in pairs]
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError as error:
-        raise ImportError(
-            f"{shown(names[0])}: pyarrow does not know such addresses or patterns, and fsspec is "
-            "missing: pip install fsspec"
-        ) from error
-    pairs = [url_to_fs(name) for name in names]
-    found = [
-        one
-        for system, path in pairs
-        # The name of a file that exists is no pattern.
-        for one in ([path] if system.exists(path) else sorted(system.glob(path)))
-    ]
-    if not found:
-        raise ValueError(f"{shown(names[0])}: no file has such a name")
-    return pairs[0][0], found
 
 
 def _format(paths: Sequence[str]) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,29 +163,15 @@ def join_drawn(size: int, first: Drawn, second: Drawn) -> Drawn:
     return Drawn(numbers, together([first.rows, second.rows])).drawn(size)
 
 
-# What messages call query ids, by the kind of NumPy's type, or by the type of an object.
-KINDS = {"M": "times", "m": "durations"} | dict.fromkeys("biuf", "numbers")
-KINDS |= dict.fromkeys("UT", "text")
-KINDS_OF_OBJECTS = (
-    (str, "text"),
-    (date, "times"),
-    (np.datetime64, "times"),
-    (np.timedelta64, "durations"),
-    ((Real, Decimal), "numbers"),
-)
-
-
 @dataclass(frozen=True, eq=False)
 class Survey:
     """What is known of a table without its features.
 
     Attributes
     ----------
-    n_rows : int
-    lowest, highest : float
-        The range of the labels.
-    fraction : float or None
-        A label that is no whole number; None if there is none.
+    labels : ndarray of shape (n_labels,)
+        A few labels, which a metric accepts only if it accepts all of the table: the lowest, the
+        highest, and one that is no whole number, if there is any.
     kinds : dict of str to int
         What the query ids are, and the number of a partition that has such ids.
     parts : tuple of (places, hashes, groups)
@@ -195,38 +179,21 @@ class Survey:
         of their ids, and the ids of their groups; None if they have none.
     """
 
-    n_rows: int
-    lowest: float
-    highest: float
-    fraction: float | None
+    labels: Vector
     kinds: dict[str, int]
     parts: tuple[tuple[Rows, Any, Any], ...]
 
     @classmethod
     def of(cls, rows: TableRows) -> Survey:
         """Return the survey of some rows of whole queries."""
-        n_rows = rows.n_rows
-        y = np.zeros(n_rows) if rows.y is None else rows.y
-        fractions = y[y != np.rint(y)]
-        return cls(
-            n_rows,
-            float(y.min()),
-            float(y.max()),
-            float(fractions.min()) if len(fractions) else None,
-            dict.fromkeys(_kinds_of_ids(rows.ids), rows.partition),
-            ((rows.begins, hash_of_runs(rows), _groups_of_runs(rows)),),
-        )
+        y = np.zeros(1) if rows.y is None else rows.y
+        part = (rows.begins, hash_of_runs(rows), _groups_of_runs(rows))
+        return cls(_few(y), {_kind_of_ids(rows.ids): rows.partition}, (part,))
 
     def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
-        return Survey(
-            self.n_rows + other.n_rows,
-            min(self.lowest, other.lowest),
-            max(self.highest, other.highest),
-            other.fraction if self.fraction is None else self.fraction,
-            other.kinds | self.kinds,
-            self.parts + other.parts,
-        )
+        labels = _few(np.concatenate([self.labels, other.labels]))
+        return Survey(labels, other.kinds | self.kinds, self.parts + other.parts)
 
     @cached_property
     def queries(self) -> tuple[Any, Any, Any]:
@@ -268,11 +235,10 @@ class Survey:
         again = first[counts > 1]
         return int(hashes[again.min()]) if len(again) else None
 
-    @property
-    def labels(self) -> Vector:
-        """A few labels that a metric accepts only if it accepts all of the table."""
-        ends = [self.lowest, self.highest]
-        return np.array(ends if self.fraction is None else [*ends, self.fraction])
+
+def _few(y: Vector) -> Vector:
+    """Return the lowest and the highest label, and one that is no whole number, if there is any."""
+    return np.array([y.min(), y.max(), *y[y != np.rint(y)][:1]])
 
 
 def _groups_of_runs(rows: TableRows) -> AnyArray | None:
@@ -292,16 +258,12 @@ def _groups_of_runs(rows: TableRows) -> AnyArray | None:
     return first
 
 
-def _kinds_of_ids(ids: AnyArray | None) -> set[str]:
-    """Return what query ids are. Ids of different kinds are never equal."""
-    if ids is None:
-        return {"absent"}
-    if ids.dtype.kind != "O":
-        return {KINDS.get(ids.dtype.kind, ids.dtype.name)}
-    return {
-        next((name for types, name in KINDS_OF_OBJECTS if issubclass(one, types)), one.__name__)
-        for one in set(map(type, ids))
-    }
+def _kind_of_ids(ids: AnyArray | None) -> str:
+    """Return what query ids of one type are. Ids of different kinds are never equal."""
+    if ids is None or isinstance(ids[0], str):
+        return "absent" if ids is None else "text"
+    is_number = ids.dtype.kind in "biuf" or isinstance(ids[0], Decimal)
+    return "numbers" if is_number else type(ids[0]).__name__
 
 
 def hash_of_runs(rows: TableRows) -> Any:

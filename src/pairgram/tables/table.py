@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import add, attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -186,8 +185,7 @@ class Table:
 
     def n_rows(self) -> tuple[int, ...]:
         """Return the number of rows of every partition. The first pass counts them."""
-        if "n_rows" not in self._known:
-            self.reduce(Task(attrgetter("n_rows"), add, False, False))
+        self.survey()
         return self._known["n_rows"]
 
     def of_rows(self, block: Work, join: Callable[[Any, Any], Any]) -> Any:
@@ -280,7 +278,7 @@ class Table:
     def bytes_in_memory(self) -> float:
         """The bytes that all rows and their copies take."""
         itemsize = np.dtype(self.layout.dtype).itemsize
-        return COPIES * float(itemsize) * self.n_features * self.survey().n_rows
+        return COPIES * float(itemsize) * self.n_features * sum(self.n_rows())
 
     def sample(self, size: int, with_gaps: bool = False) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table.
