@@ -729,7 +729,7 @@ def test_columns_of_all_files_are_united(tmp_path, write):
     getattr(later, write)(tmp_path / f"b.{kind}", index=False)
     for source in (tmp_path, tmp_path / f"*.{kind}", [tmp_path / f"{one}.{kind}" for one in "ab"]):
         table = scan(source, label="y", qid="q", missing="zero")
-        assert table.layout.features == ("f", "g")
+        assert list(table.layout.features) == ["f", "g"]
         X, _ = read(table.filled())
         assert X.tolist() == [[1, 0], [2, 0], [3, 0], [4, 0], *[[0.5, 1]] * 4]
     with pytest.raises(ValueError, match=rf"a\.{kind}, row 0.*column 'g' has a missing value"):

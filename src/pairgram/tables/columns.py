@@ -256,13 +256,11 @@ class Columns:
 
     Attributes
     ----------
-    features : tuple of str
-        The columns with one feature each, or with lists of numbers.
+    features : mapping of str to int
+        The columns with one feature each, 0, or the length of the lists of numbers that they have.
     label, qid, weight, groups : str or None
     dtype : float32 or float64
         The type of the features.
-    widths : tuple of int
-        The length of the lists of every column of features, 0 for numbers.
     fill : ndarray of shape (n_features,), or None
         What takes the place of missing values. With None they are an error.
     keep : tuple of str
@@ -279,12 +277,11 @@ class Columns:
         NaN is a missing number. With None all features are numbers.
     """
 
-    features: tuple[str, ...]
+    features: Mapping[str, int]
     label: str | None
     qid: str | None
     weight: str | None = None
     dtype: Any = np.float64
-    widths: tuple[int, ...] = ()
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
     groups: str | None = None
@@ -296,16 +293,11 @@ class Columns:
     @property
     def n_features(self) -> int:
         """The number of features."""
-        return sum(max(1, one) for one in self.widths)
-
-    @property
-    def lists(self) -> dict[str, int]:
-        """The columns of features, and the length of the lists of each, 0 for numbers."""
-        return dict(zip(self.features, self.widths, strict=True))
+        return sum(max(1, one) for one in self.features.values())
 
     def feature_names(self) -> list[str]:
         """Return the names of the features; those of lists are like ``embedding[0]``."""
-        pairs = self.lists.items()
+        pairs = self.features.items()
         return [name for column, width in pairs for name in entries_of(column, width) or [column]]
 
     def names(self, features: bool = True) -> list[str]:
@@ -357,7 +349,7 @@ class Columns:
 
     def _features(self, batch: Any, place: Place) -> AnyArray:
         parts, texts = [], self.texts
-        for name, width in self.lists.items():
+        for name, width in self.features.items():
             column = Column(batch, name, place)
             if texts is not None and name in texts:
                 parts.append(column.texts(texts[name]))
@@ -366,7 +358,7 @@ class Columns:
             if texts is not None:
                 is_infinite = np.isinf(parts[-1]).reshape(batch.num_rows, -1).any(axis=1)
                 column.refuse(is_infinite, lambda _: "must be finite, got infinity")
-        if texts is None and not any(self.widths):
+        if texts is None and not any(self.features.values()):
             fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
             X, missing = _core.interleave_columns(parts, fill, thread_count())
             return self._filled(X, place) if fill is None and missing.any() else X

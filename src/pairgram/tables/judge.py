@@ -191,7 +191,7 @@ class TableJudge:
     ) -> Judged:
         """Judge the models of every one of `counts`, or those of all rows, in one pass."""
         assert isinstance(data, Blocks)
-        (found,) = self.judge(data.steps[:1], [(partial(linear_scores, coefs), 0)])
+        (found,) = self.judge([data.step], [(partial(linear_scores, coefs), 0)])
         return found
 
     def judge(

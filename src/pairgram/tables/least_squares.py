@@ -22,7 +22,6 @@ from pairgram.data.pairs import (
 from pairgram.model_selection.judge import Judge
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import Candidate, RidgeSpec
-from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import lists_out
 from pairgram.solvers.pair_sums import PairSums
@@ -32,7 +31,7 @@ from pairgram.solvers.path_judges import (
     PathTies,
     spread_of,
 )
-from pairgram.solvers.ridge_path import DEFAULT_POWERS, RidgePath
+from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import require_gram
 from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
@@ -252,14 +251,7 @@ def fit_ridges(
         else:
             coordinates = Coordinates.of_features(way.pattern, spec.settings)
         all_coordinates.append(coordinates.keeping_statistics())
-        readers += Blocks.of(table, coordinates.data, scores).steps
-    work = ONE_RIDGE
-    if judge is not None:
-        n_alphas = len(DEFAULT_POWERS) if spec.alphas is None else len(spec.alphas)
-        exact = judge.leaves_out and folds is None
-        work = Work(n_alphas, 1 + (0 if folds is None else folds.n), path=True, exact=exact)
-    n_times = len(ways) * len(spec.settings) * len(spec.scales)
-    replace(all_coordinates[0], work=work).warn_of_time(n_times, sum(table.n_rows()))
+        readers.append(Blocks.of(table, coordinates.data, scores).step)
     totals = statistics_of(table, readers, spec.settings, any(spec.scales), folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates

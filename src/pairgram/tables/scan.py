@@ -247,7 +247,7 @@ def read_labels(source: object, label: str | None, qid: str | None = None) -> tu
         columns = _columns(found, {"label": label, "qid": qid})
     else:
         _require_own(found.schema, {"label": label, "qid": qid})
-        columns = found.typed(Columns((), label, qid))
+        columns = found.typed(Columns({}, label, qid))
     parts = enumerate(found.partitions)
     with found.files.unchanged():
         rows = of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
@@ -256,10 +256,10 @@ def read_labels(source: object, label: str | None, qid: str | None = None) -> tu
 
 def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
     """Return the columns with the lengths of all lists, which must be those that are wanted."""
-    known = columns.lists
+    known = dict(columns.features)
     unknown = [name for name, width in known.items() if width == UNKNOWN]
     if unknown:
-        read = replace(columns.for_scores(tuple(unknown)), features=(), widths=())
+        read = replace(columns.for_scores(tuple(unknown)), features={})
         own = partial(mapped, _first_lengths)
         found = next(engine.each(source.partitions, read, True, own, True), None)
         if found is None:
@@ -273,7 +273,7 @@ def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, i
                 "empty lists",
             )
         require_width(name, wanted.get(name, width), width)
-    return replace(columns, widths=tuple(known.values()))
+    return replace(columns, features=known)
 
 
 def _first_lengths(rows: TableRows) -> list[int]:
@@ -303,11 +303,12 @@ def _columns(
     if named.get("groups") is not None and named["qid"] is None:
         raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
     names = _features(source, named, features, exclude)
-    widths, wrong, narrow = [], {}, True
+    widths: dict[str, int] = {}
+    wrong, narrow = {}, True
     for name in names:
         kind = value_type(source.schema.field(name).type)
         is_list = re.match("(large_|fixed_size_)?list<", str(kind)) is not None
-        widths.append((getattr(kind, "list_size", 0) or UNKNOWN) if is_list else 0)
+        widths[name] = (getattr(kind, "list_size", 0) or UNKNOWN) if is_list else 0
         entry = kind.value_type if is_list else kind
         narrow &= str(entry) in NARROW
         if not is_number(entry):
@@ -315,8 +316,8 @@ def _columns(
     if wrong and (features is None or "lists" in wrong.values()):
         raise _refused(wrong, named["qid"])
     dtype = np.float32 if narrow and not source.is_text else np.float64
-    told: Any = named | {"dtype": dtype, "widths": tuple(widths)}
-    return source.typed(Columns(tuple(names), **told))
+    told: Any = named | {"dtype": dtype}
+    return source.typed(Columns(widths, **told))
 
 
 def _features(

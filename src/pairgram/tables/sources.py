@@ -140,8 +140,6 @@ CAUSES = {
 # What errors of pyarrow call columns and rows of files of text.
 IN_COLUMN, AT_ROW = re.compile("In CSV column #([0-9]+)"), re.compile("Row #([0-9]+)")
 
-NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
-
 
 class Source(NamedTuple):
     """Where rows come from.
@@ -200,6 +198,13 @@ def source_of(source: Any) -> Source:
     ValueError
         If there is no file, or if a file is of no known kind.
     """
+    try:
+        import pyarrow.csv
+        import pyarrow.dataset
+        import pyarrow.fs  # noqa: F401
+    except ImportError as error:
+        text = "pairgram.scan needs pyarrow: pip install 'pairgram[parquet]'"
+        raise ImportError(text) from error
     given = source if isinstance(source, (list, tuple)) else [source]
     if given and all(isinstance(path, (str, os.PathLike)) for path in given):
         return _of_paths([os.fspath(path) for path in given])
@@ -220,7 +225,8 @@ def source_of(source: Any) -> Source:
 
 def _of_arrow(source: Any, module: str) -> Source:
     """Find out what rows are that a package gives to Arrow."""
-    arrow = pyarrow_for("frames")
+    import pyarrow
+
     if module == "pyiceberg":
         found = source.scan() if hasattr(source, "scan") else source
         schema = found.to_arrow_batch_reader().schema
@@ -229,7 +235,7 @@ def _of_arrow(source: Any, module: str) -> Source:
         schema = to_arrow(source.head(0).collect()).schema
         return _of_stream(schema, partial(_of_lazy_frame, source))
     if hasattr(source, "fetch_arrow_reader"):  # a relation of DuckDB
-        read = arrow.RecordBatchReader.from_stream
+        read = pyarrow.RecordBatchReader.from_stream
         schema = read(source.limit(0)).schema
         return _of_stream(schema, lambda names, _: read(source.select(*names)))
     if module == "pandas":
@@ -254,17 +260,6 @@ def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
 
 def _of_stream(schema: Any, *told: Any) -> Source:
     return Source((ArrowPartition(*told),), schema)
-
-
-def pyarrow_for(what: str) -> Any:
-    """Return pyarrow, or raise an ImportError that says how to install it."""
-    try:
-        import pyarrow.csv
-        import pyarrow.dataset
-        import pyarrow.fs
-    except ImportError as error:
-        raise ImportError(NEEDS_PYARROW.format(what)) from error
-    return pyarrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,10 +302,12 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 def _of_paths(names: list[str]) -> Source:
-    filesystem, arrow = None, pyarrow_for("files")
+    import pyarrow
+
+    filesystem = None
     if any("://" in name for name in names):
         with readable(names[0]):
-            pairs = [arrow.fs.FileSystem.from_uri(name) for name in names]
+            pairs = [pyarrow.fs.FileSystem.from_uri(name) for name in names]
         filesystem, found = pairs[0][0], [path for _, path in pairs]
     else:
         found = [one for name in names for one in _expanded(name)]
@@ -319,11 +316,11 @@ def _of_paths(names: list[str]) -> Source:
     kind = _format(found)
     separated = kind in SEPARATORS
     if separated:  # a value in quotes may go on in the next line
-        options = arrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
-        numbers = arrow.csv.ConvertOptions(null_values=sorted(GAPS))
-        kind = arrow.dataset.CsvFileFormat(options, convert_options=numbers)
+        options = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
+        numbers = pyarrow.csv.ConvertOptions(null_values=sorted(GAPS))
+        kind = pyarrow.dataset.CsvFileFormat(options, convert_options=numbers)
     with naming(shown(names[0])), readable(found[0]):
-        dataset = arrow.dataset.dataset(
+        dataset = pyarrow.dataset.dataset(
             found[0] if len(found) == 1 else found,
             format=kind,
             filesystem=filesystem,
@@ -342,8 +339,9 @@ def _of_paths(names: list[str]) -> Source:
 
 
 def _of_letor(paths: list[str]) -> Source:
-    system = pyarrow_for("files").fs.LocalFileSystem()
-    files, width = SeenFiles([(system, paths)]), max(map(count_features, paths))
+    from pyarrow.fs import LocalFileSystem
+
+    files, width = SeenFiles([(LocalFileSystem(), paths)]), max(map(count_features, paths))
     if width > limits.now.widest_letor:
         raise ValueError(
             f"{shown(paths[0])}: found {width} features, more than the {limits.now.widest_letor} "
@@ -420,7 +418,6 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
 
     If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
-    pyarrow_for("datasets")
     from pyarrow.dataset import get_partition_keys
     from pyarrow.fs import LocalFileSystem
 
@@ -545,17 +542,17 @@ def _scan_options(kind: Any) -> dict[str, Any]:
 
 
 def _of_dask(frame: Any) -> Source:
-    arrow = pyarrow_for("Dask")
+    import pyarrow
+
     from pairgram.tables.dask import DaskEngine, DaskPartition
 
-    schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
+    schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
     parts = tuple(map(DaskPartition, range(frame.npartitions)))
     frame = frame.rename(columns=str)  # Arrow has no other names
     return Source(parts, schema, engine=partial(DaskEngine, None, frame))
 
 
 def _of_spark(frame: Any) -> Source:
-    pyarrow_for("Spark")
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pairgram.tables.spark import SparkEngine
@@ -578,7 +575,6 @@ def _of_function(function: Callable[[], Any]) -> Source:
     if first is None:
         raise ValueError("source must yield batches, got none")
     if not isinstance(first, (tuple, list)):
-        pyarrow_for("frames")
         with readable("the source"):
             schema = to_arrow(first).schema
         # Copies, because the function may use its memory again.
@@ -590,7 +586,6 @@ def _of_function(function: Callable[[], Any]) -> Source:
             "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
             f"{len(first)}"
         )
-    pyarrow_for("arrays")
     schema = _of_arrays(first, None, 0).schema
     stream = partial(_of_tuples, function)
     return _of_stream(schema, stream)._replace(advice="have the function yield (X, y, qid)")

@@ -113,9 +113,8 @@ class Table:
     @property
     def feature_names(self) -> list[str] | None:
         """The names of the features; None for arrays, and for one column of lists and no other."""
-        columns = self.layout
-        is_named = len(columns.widths) > 1 or not any(columns.widths)
-        return columns.feature_names() if is_named else None
+        widths = self.layout.features.values()
+        return self.layout.feature_names() if len(widths) > 1 or not any(widths) else None
 
     @property
     def leaves_zeros_out(self) -> bool:
@@ -376,30 +375,21 @@ class Table:
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
         best, missing = getattr(model, "best_estimator_", model), self.missing
-        fill = Chain.of(getattr(best, "feature_map_", None)).fill
+        fill, has_steps = Chain.of(getattr(best, "feature_map_", None)).fill, hasattr(best, "steps")
+        is_zero = missing == "zero"
+        is_own = has_steps or (not is_zero if fill is None else is_zero and fill.fill_.any())
         if table.layout.fill is not None:
             pass
-        elif hasattr(best, "steps"):
-            if missing is not None:
-                text = "must be None for a pipeline, whose steps say what becomes of missing values"
-                raise ArgumentError("missing", f"{text}, got {missing!r}")
-            table = table.with_gaps() if fill is None else table.filling(fill.fill_)
-        elif fill is not None:
-            if missing == "zero" and fill.fill_.any():
-                raise ArgumentError(
-                    "missing",
-                    "must not be 'zero' for this model, which has the values of its fit: leave "
-                    "it out",
-                )
-            table = table.filling(fill.fill_)
-        elif missing in ("mean", "median"):  # of these rows, so that scores depend on them
+        elif missing is not None and is_own:  # of these rows, or others than those of the fit
             raise ArgumentError(
                 "missing",
-                f"must be None or 'zero' for this model, got {missing!r}: it was fitted "
-                f"without the {missing}s of columns, which Fill({missing!r}) keeps",
+                f"must be None for this model, which says itself what takes the place of missing "
+                f"values, by its steps or as Fill('median'), got {missing!r}",
             )
+        elif fill is not None:
+            table = table.filling(fill.fill_)
         else:
-            table = table.filled()
+            table = table.with_gaps() if has_steps else table.filled()
         return table, without_names(model)
 
     def _scorer_of_text(self, model: Any) -> Any:
@@ -451,7 +441,7 @@ class Table:
         if self.missing is not None:
             text = "must be None for a pipeline that reads text, whose steps fill what is missing"
             raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-        own = self.layout.lists
+        own = self.layout.features
         columns = [name if name in own else name.rpartition("[")[0] for name in names]
         for name, column in zip(names, columns, strict=True):
             if column not in own:
@@ -479,16 +469,16 @@ class Table:
         ValueError
             If lists of a column have another length than these names say.
         """
-        layout, own = self.layout, self.layout.lists
+        layout, own = self.layout, self.layout.features
         if names is None or not all(isinstance(name, str) for name in names):
             return self
         columns, entries = columns_of(names, own)
         if not own.keys() >= set(columns):
             return self
-        widths = tuple(entries.get(name, 0) for name in columns)
-        for name, width in zip(columns, widths, strict=True):
+        features = {name: entries.get(name, 0) for name in columns}
+        for name, width in features.items():
             require_width(name, width, own[name])
-        return replace(self, layout=replace(layout, features=tuple(columns), widths=widths))
+        return replace(self, layout=replace(layout, features=features))
 
     def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
@@ -498,7 +488,7 @@ class Table:
         if not self.leaves_zeros_out or self.n_features >= width:
             return self
         schema = letor_schema(width, self.layout.qid is not None)
-        return replace(self, layout=replace(self.layout, widths=(width,), schema=schema))
+        return replace(self, layout=replace(self.layout, features={"X": width}, schema=schema))
 
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
