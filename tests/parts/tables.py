@@ -4,7 +4,7 @@ from pairgram.data.blocks import Arrays
 from pairgram.tables import scores
 from pairgram.tables.columns import Place, TableRows, runs_of
 from pairgram.tables.fits import GivenTable
-from pairgram.tables.passes import Part, Partition, fold as results_of, in_tree, join_by_id
+from pairgram.tables.passes import Part, fold as results_of, in_tree, join_by_id
 from pairgram.tables.scan import read_labels
 
 
@@ -18,7 +18,6 @@ __all__ = [
     "Arrays",
     "GivenTable",
     "Part",
-    "Partition",
     "Place",
     "TableRows",
     "fold",

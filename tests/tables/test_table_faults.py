@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pairgram as pg
-from parts.tables import Partition, Place
+from parts.tables import Place
 from table_sources import NAMES, ROWS, cut, cut_table, write_parts
 
 FIRST = pc.field("label") >= -1
@@ -275,7 +275,7 @@ def test_scores_that_nobody_takes_any_more():
     found.close()
 
 
-class Slow(Partition):
+class Slow:
     """A partition that takes its time."""
 
     name = "a slow part"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,29 +11,11 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from pairgram._support.machine import threads
-from pairgram.tables.columns import Columns, TableRows, in_batches, rows_of_batches, to_arrow
-from pairgram.tables.passes import Partition, Results
+from pairgram.tables.columns import Columns
+from pairgram.tables.passes import Results
 
 # The results of so many partitions are waited for at a time.
 AT_ONCE = 64
-
-
-@dataclass(frozen=True, eq=False)
-class DaskPartition(Partition):
-    """A partition of a frame of Dask, which is there when a worker reads it."""
-
-    number: int
-    frame: Any = None
-
-    @property
-    def name(self) -> str:
-        """The number of the partition."""
-        return f"partition {self.number}"
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        batches = in_batches(to_arrow(self.frame[columns.names(features)]))
-        yield from rows_of_batches(batches, number, self.name, columns, features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +31,8 @@ class DaskEngine:
         None takes the client that is active, or else the threads of this process.
     frame : dask.dataframe.DataFrame or None
         The rows, if the partitions are not files.
+    part_of : callable or None
+        Returns the `Partition` of a number and a piece of the frame.
     names : sequence of str
         The columns of the frame that every pass reads. Dask fuses small partitions, differently
         for every choice of columns, but the partitions of all passes must be the same.
@@ -56,6 +40,7 @@ class DaskEngine:
 
     client: Any = None
     frame: Any = None
+    part_of: Any = None
     names: Sequence[str] = ()
 
     def each(
@@ -72,7 +57,7 @@ class DaskEngine:
         else:
             names = list(dict.fromkeys([*self.names, *columns.names()]))
             parts = enumerate(self.frame[names].to_delayed())
-            sources = [delayed(DaskPartition)(number, part) for number, part in parts]
+            sources = [delayed(self.part_of)(number, part) for number, part in parts]
         work = delayed(cloudpickle.dumps((columns, features, function), protocol=4))
         tasks = [
             delayed(_worked, pure=False)(work, source, number)
@@ -85,7 +70,7 @@ class DaskEngine:
                 yield from cloudpickle.loads(one)
 
 
-def _worked(work: bytes, source: Partition, number: int) -> bytes:
+def _worked(work: bytes, source: Any, number: int) -> bytes:
     """Return the results of a partition as bytes.
 
     Dask would send arrays as pieces of a message, where they need not be aligned.

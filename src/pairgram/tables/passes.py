@@ -185,25 +185,6 @@ def in_tree(leaves: Iterator[T], n_leaves: int, join: Callable[[T, T], T]) -> T:
     return join(left, in_tree(leaves, n_leaves // 2, join))
 
 
-class Partition:
-    """Consecutive rows of a table, which can be read again and again.
-
-    Attributes
-    ----------
-    name : str
-        What messages call the place: a file, or a part of the table.
-    files : sequence of str
-        The paths of the files on this machine that are read.
-    """
-
-    name: Any
-    files: Any = ()
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows, some at a time. `number` is that of the partition."""
-        raise NotImplementedError
-
-
 # This many batches wait to be worked on.
 READ_AHEAD = 2
 
@@ -213,7 +194,7 @@ class LocalEngine:
 
     def each(
         self,
-        partitions: Sequence[Partition],
+        partitions: Sequence[Any],
         columns: Columns,
         features: bool,
         function: Callable[..., Results],
@@ -228,7 +209,7 @@ class LocalEngine:
                 yield from function(iter(partial(next, ready), None), partition.name)
 
 
-def _ahead(partitions: Sequence[Partition], columns: Columns, features: bool) -> Generator[Any]:
+def _ahead(partitions: Sequence[Any], columns: Columns, features: bool) -> Generator[Any]:
     """Yield the batches of all partitions, and None after each partition; a thread reads ahead."""
     batches: Iterator[Any] = (
         batch

@@ -45,7 +45,6 @@ from pairgram.tables.columns import (
     to_arrow,
     with_types,
 )
-from pairgram.tables.passes import Partition
 from pairgram.tables.survey import NO_FILES, SeenFiles, files_of
 
 # What rows of arrays are called as columns.
@@ -259,18 +258,22 @@ def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
 
 
 def _of_stream(schema: Any, *told: Any) -> Source:
-    return Source((ArrowPartition(*told),), schema)
+    return Source((Partition(*told),), schema)
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowPartition(Partition):
-    """What yields Arrow's batches, or frames, whenever it is asked for some columns.
+class Partition:
+    """Consecutive rows of a table, which can be read again and again.
 
     Attributes
     ----------
     stream : callable
-        Takes names of columns, and the schema that says the types which columns are read as.
-    name, files : as those of `Partition`
+        Yields Arrow's batches, or frames, given names of columns, and the schema that says the
+        types which columns are read as.
+    name : str
+        What messages call the place: a file, or a part of the table.
+    files : sequence of str
+        The paths of the files on this machine that are read.
     """
 
     stream: Callable[[list[str], Any], Iterable[Any]]
@@ -278,7 +281,7 @@ class ArrowPartition(Partition):
     files: Sequence[str] = ()
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
+        """Yield the rows, some at a time. `number` is that of the partition."""
         names = columns.names(features) or columns.names()[:1]  # one tells how many rows there are
         with readable(self.name):
             batches = self.stream(names, columns.schema)
@@ -352,7 +355,7 @@ def _of_letor(paths: list[str]) -> Source:
         raise ValueError(
             f"query ids must be in all files or none: {ids[True]} has, {ids[False]} not"
         )
-    parts = tuple(ArrowPartition(partial(_letor, path), shown(path), [path]) for path in paths)
+    parts = tuple(Partition(partial(_letor, path), shown(path), [path]) for path in paths)
     advice = "write the ids into the LETOR files, as qid:1 after the label of every row"
     return Source(parts, letor_schema(width, True in ids), files=files, advice=advice)
 
@@ -431,7 +434,7 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
             raise ValueError("source must have rows, got no file")
         own = getattr(getattr(dataset, "partitioning", None), "schema", None)
         paths = getattr(dataset, "files", ())
-        part = ArrowPartition(partial(_of_filtered, dataset), "the dataset", paths)
+        part = Partition(partial(_of_filtered, dataset), "the dataset", paths)
         return Source((part,), dataset.schema, None, files, own.names if own else (), is_text)
     schema, parts = dataset.schema, []
     folders: set[str] = set()
@@ -445,7 +448,7 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
             stream = partial(_of_file, fragment, shown(path))
-            parts.append(ArrowPartition(stream, shown(path), (path,) if local else ()))
+            parts.append(Partition(stream, shown(path), (path,) if local else ()))
     return Source(tuple(parts), schema, None, files, folders, is_text)
 
 
@@ -544,12 +547,21 @@ def _scan_options(kind: Any) -> dict[str, Any]:
 def _of_dask(frame: Any) -> Source:
     import pyarrow
 
-    from pairgram.tables.dask import DaskEngine, DaskPartition
+    from pairgram.tables.dask import DaskEngine
 
     schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
-    parts = tuple(map(DaskPartition, range(frame.npartitions)))
+    parts = tuple(part_of_frame(number, None) for number in range(frame.npartitions))
     frame = frame.rename(columns=str)  # Arrow has no other names
-    return Source(parts, schema, engine=partial(DaskEngine, None, frame))
+    return Source(parts, schema, engine=partial(DaskEngine, None, frame, part_of_frame))
+
+
+def part_of_frame(number: int, frame: Any) -> Partition:
+    """Return the partition of a frame of Dask, which is there when a worker reads it."""
+    return Partition(partial(_batches_of, frame), f"partition {number}")
+
+
+def _batches_of(frame: Any, names: list[str], _: object) -> Iterator[Any]:
+    return in_batches(to_arrow(frame[names]))
 
 
 def _of_spark(frame: Any) -> Source:

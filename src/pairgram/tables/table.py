@@ -37,7 +37,6 @@ from pairgram.tables.columns import (
 )
 from pairgram.tables.passes import (
     AnyTask,
-    Partition,
     Progress,
     Results,
     Work,
@@ -46,7 +45,7 @@ from pairgram.tables.passes import (
     join_by_id,
     mapped,
 )
-from pairgram.tables.sources import letor_schema
+from pairgram.tables.sources import Partition, letor_schema
 from pairgram.tables.survey import (
     NO_FILES,
     Drawn,
