@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pairgram import make_ranking, scan
-from parts.tables import Partition, Place
+from parts.tables import Place
 
 
 @dataclass
@@ -44,12 +44,13 @@ def make_rows(n_queries=40, n_features=4, dtype=np.float64, seed=0, shortest=1, 
 
 
 @dataclass
-class Cut(Partition):
+class Cut:
     """A partition of some rows of an Arrow table, in batches that end at the given rows."""
 
     table: object
     ends: list
     name: str = "a part"
+    files: tuple = ()
 
     def batches(self, number, columns, features):
         begin = 0

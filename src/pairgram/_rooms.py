@@ -93,7 +93,7 @@ ROOMS = {
         {"tables.scan": ("scan",), "tables.scores": ("predict",)},
         words={
             "command line": {
-                "tables.scan": ("read_ids", "read_labels"),
+                "tables.scan": ("read_labels",),
                 "tables.scores": ("write_tables",),
                 "tables.sources": ("source_of",),
             }

@@ -186,7 +186,7 @@ def test_patterns_of_letor_files_are_tables(tmp_path, data):
     output, _ = run("predict", tmp_path / "m", tmp_path / "[2].txt")
     np.testing.assert_array_equal(np.array(output.split(), float), model.predict(X[qid >= 20]))
     run("predict", tmp_path / "m", tmp_path / "2.txt", "-o", tmp_path / "s.parquet")
-    assert pq.read_table(tmp_path / "s.parquet").column_names == ["score"]
+    assert pq.read_table(tmp_path / "s.parquet").column_names == ["qid", "score"]
 
 
 def test_compare_takes_tables_and_parquet_files_of_scores(folder, data, tmp_path):

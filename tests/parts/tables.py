@@ -4,14 +4,20 @@ from pairgram.data.blocks import Arrays
 from pairgram.tables import scores
 from pairgram.tables.columns import Place, TableRows, runs_of
 from pairgram.tables.fits import GivenTable
-from pairgram.tables.passes import Part, Partition, fold, in_tree, join_by_id
+from pairgram.tables.passes import Part, fold as results_of, in_tree, join_by_id
 from pairgram.tables.scan import read_labels
+
+
+def fold(batches, task, name=""):
+    """Return the part of the rows of a partition."""
+    *_, (part, _) = results_of(task, batches, name)
+    return part
+
 
 __all__ = [
     "Arrays",
     "GivenTable",
     "Part",
-    "Partition",
     "Place",
     "TableRows",
     "fold",

@@ -157,12 +157,6 @@ def count_varying(offsets, indices, n_counts):
     _core.count_varying(*parts, counts, bounds, counted=np.ones(1, bool), pointwise=False)
 
 
-def ids_after_numbers(late):
-    """Return a file of text, one of whose last ids is other than the many numbers before."""
-    numbers = "".join(f"1,{k // 10},1,{k // 1000}\n" for k in range(150_000))
-    return file(f"y,q,f,g\n{numbers}1,{late},1,150\n", "a.csv")
-
-
 def solr_log(features):
     """Return what Solr logged of one document."""
     return [{"qid": 1, "response": {"docs": [{"id": "a", "[features]": features}]}}]

@@ -20,16 +20,12 @@ import pyarrow.parquet
 from journeys import Journey
 from outcomes import Outcome, outcome_of
 from road import OF_CLICKS, OF_GROUPS, WITH_GAPS, plain, road
-from roads_of_arrays import ITERATED, NUDGE_OF_STEPS, in_features, of_folds
-from scipy.sparse import csr_array
 from sklearn import clone, config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from pairgram import dump_letor, evaluate, predict, scan
-from pairgram._support.limits import limits_of
-from problems import BY_STEPS
 
 # Landmarks, widths of kernels and folds are drawn otherwise from a table, and all rows are one
 # query, or held out row by row, in memory alone.
@@ -239,59 +235,6 @@ def letor_files(journey: Journey) -> Outcome | None:
         path = os.path.join(folder, "rows.txt")
         dump_letor(path, journey.rows.X, journey.rows.y, qid=journey.rows.query)
         return of_table(journey, scan(path, n_features=journey.rows.X.shape[1]))
-
-
-SPARSE = tuple(kind for kind in KINDS if kind in (*ITERATED, "RankSVM"))
-
-
-def _csr_blocks(journey: Journey) -> Iterator[tuple[Any, ...]]:
-    return ((csr_array(X), *others) for X, *others in _pieces(journey))
-
-
-def sparse_road(**named: Any) -> Any:
-    refused = {"refuses": ("CSR", "maxabs", "a sparse matrix"), "nudge_values": True}
-    return road(**({"kinds": SPARSE, "nudge": NUDGE_OF_STEPS, **refused} | named))
-
-
-@sparse_road(plain=of_folds)
-def table_of_csr_blocks(journey: Journey) -> Outcome:
-    """The blocks are read into memory, and solved by steps."""
-    with limits_of(**BY_STEPS):
-        table = scan(lambda: _csr_blocks(journey))
-        model = in_features(journey).estimator.fit(table)
-    scores = model.predict(table)
-    np.testing.assert_array_equal(scores, model.predict(csr_array(journey.rows.X)))
-    return outcome_of(journey, model, scores=scores)
-
-
-def in_primal_form_of_features(journey: Journey) -> Outcome:
-    return in_primal_form(in_features(journey))
-
-
-@sparse_road(plain=in_primal_form_of_features, nudge=2.0**-34)
-def passes_over_csr_blocks(journey: Journey) -> Outcome | None:
-    """The blocks do not fit in memory, but the Gram matrix does."""
-    rows, needed = journey.rows, 48.0 * (journey.rows.X.shape[1] + 1) ** 2
-    if journey.is_search and len(rows.offsets) == 2:
-        return None
-    with limits_of(available_memory=needed, unasked_bytes=0):
-        table = scan(lambda: _csr_blocks(journey))
-        if table.in_memory() is not None:
-            return None
-        model = in_features(journey).in_form("primal").estimator.fit(table)
-    return outcome_of(journey, model, scores=model.predict(table))
-
-
-@sparse_road(kinds=("RankRLS", "RankRLSCV"), plain=of_folds)
-def wide_letor_files(journey: Journey) -> Outcome | None:
-    if journey.rows.weight is not None:
-        return None
-    with tempfile.TemporaryDirectory() as folder, limits_of(widest_letor=0, **BY_STEPS):
-        path = os.path.join(folder, "rows.txt")
-        dump_letor(path, journey.rows.X, journey.rows.y, qid=journey.rows.query)
-        table = scan(path, n_features=journey.rows.X.shape[1])
-        model = journey.estimator.fit(table)
-        return outcome_of(journey, model, scores=model.predict(table))
 
 
 def of_times(journey: Journey) -> Outcome:

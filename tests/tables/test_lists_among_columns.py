@@ -87,7 +87,7 @@ def test_saved_models_find_their_columns(rows, tmp_path):
     )
     np.testing.assert_array_equal(loaded.predict(scan(others)), wanted)
     named = scan(others, features=loaded.feature_names_in_)
-    assert named.layout.features == ("age", "user", "price", "item")
+    assert list(named.layout.features) == ["age", "user", "price", "item"]
     np.testing.assert_array_equal(loaded.predict(named), wanted)
 
 

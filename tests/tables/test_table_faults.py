@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pairgram as pg
-from parts.tables import Partition, Place
+from parts.tables import Place
 from table_sources import NAMES, ROWS, cut, cut_table, write_parts
 
 FIRST = pc.field("label") >= -1
@@ -229,7 +229,8 @@ def test_files_at_an_address_that_change():
         with memory.open("/changing/rows.parquet", "wb") as file:
             pq.write_table(ROWS.frame.slice(0, 100 + number), file)
         if number == 0:
-            table = pg.scan("memory://changing/rows.parquet", **NAMES)
+            source = pyarrow.dataset.dataset("/changing/rows.parquet", filesystem=memory)
+            table = pg.scan(source, **NAMES)
     with pytest.raises(ValueError, match=r"changed .*changing/rows\.parquet had \d+ bytes, and"):
         pg.RankRLS().fit(table)
     memory.rm("/changing", recursive=True)
@@ -274,7 +275,7 @@ def test_scores_that_nobody_takes_any_more():
     found.close()
 
 
-class Slow(Partition):
+class Slow:
     """A partition that takes its time."""
 
     name = "a slow part"

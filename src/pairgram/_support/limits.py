@@ -27,22 +27,16 @@ class Limits:
     chunk_bytes: int = 1 << 22
     # LETOR files of tables are parsed in pieces of about this many bytes.
     piece_bytes: int = 64 << 20
-    # LETOR files of tables with more features than this are read as sparse rows.
+    # LETOR files with more features than this are no tables: they are read as sparse rows.
     widest_letor: int = 8192
-    # Row groups of a Parquet file, and rows of a frame, form partitions of at most this many rows.
-    partition_rows: int = 1 << 20
     # Rows are read in batches of about this many, in whatever pieces the source gives them.
     batch_rows: int = 1 << 17
     # Batches are put together until they have at least this many rows.
     fewest_batch_rows: int = 1 << 16
     # The features of one query may take at most this many bytes: they must be in memory together.
     query_bytes: int = 256 << 20
-    # Quantiles, landmarks and the widths of kernels are found from at most this many rows.
+    # Quantiles, medians, landmarks and widths of kernels are found from at most this many rows.
     sample_rows: int = 100_000
-    # Medians of the columns of a table are bounded by those of this many rows.
-    median_rows: int = 1 << 15
-    # A pass for medians keeps values of about this many bytes.
-    median_bytes: float = 1 << 28
     # At most this many ids of queries are remembered.
     most_ids: int = 10_000_000
 

@@ -162,7 +162,7 @@ def scan(given: Any, file: str, width: int = 0, **own: Any) -> Any:
     with naming_file(file):
         table = public("scan")(file, **{**given.columns, **own})
     if getattr(given, "one_query", False):  # rows without ids are one list
-        table = replace(table, source_has_queries=True)
+        table = replace(table, is_one_list=True)
     return table.widened(width)
 
 
@@ -197,7 +197,7 @@ def scan_assuming(given: Any, file: str) -> tuple[Any, list[str]]:
             table = scan(given, file, missing=None, exclude=[*(given.exclude or ()), *error.kinds])
         except ArgumentError as none_left:
             raise error if none_left.found == NO_COLUMN else none_left from None
-    if given.features or table.schema is None:
+    if given.features or table.advice:
         return table, []
     names = [printable(str(name)) for name in table.layout.features]
     listed = ", ".join(names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)
@@ -207,12 +207,9 @@ def scan_assuming(given: Any, file: str) -> tuple[Any, list[str]]:
 def labels_of(given: Any, file: str) -> tuple[Any, Any]:
     """Return the labels and the query ids of a table, which alone are read."""
     ids_are_needed = not getattr(given, "one_query", False)
-    try:
-        y, ids = room_with("command line", "read_labels")(file, given.label, given.qid)
-    except ArgumentError as error:
-        if given.label is None and error.parameter == "label":
-            raise lacking(given, file, True, ids_are_needed and given.qid is None) from None
-        raise
+    y, ids = room_with("command line", "read_labels")(file, given.label, given.qid)
+    if y is None:
+        raise lacking(given, file, True, ids_are_needed and given.qid is None)
     if ids is None and ids_are_needed:
         raise lacking(given, file, False, True)
     return y, ids
@@ -220,7 +217,7 @@ def labels_of(given: Any, file: str) -> tuple[Any, Any]:
 
 def require(given: Any, file: str, table: Any, ids: bool, labels: bool = True) -> None:
     """Raise a ValueError if a table lacks labels or query ids, where they are needed."""
-    labels &= table.schema is not None and table.layout.label is None
+    labels &= table.layout.label is None
     if labels or (ids and not table.has_queries):
         raise lacking(given, file, labels, ids and not table.has_queries)
 

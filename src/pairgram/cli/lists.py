@@ -90,7 +90,7 @@ def recommend(given: Any) -> None:
 def _side(model: Any, file: str, column: str, n_rows: int) -> Any:
     """Return the table of a file with the columns that a model knows, which may be none."""
     schema, names = room_with("command line", "source_of")(file).schema, model.feature_names_in_
-    own = features_among(list(map(str, names)), () if schema is None else schema.names, column)
+    own = features_among(list(map(str, names)), schema.names, column)
     with naming_file(file):
         return public("scan")(file, features=own) if own else np.empty((n_rows, 0))
 
@@ -98,7 +98,7 @@ def _side(model: Any, file: str, column: str, n_rows: int) -> Any:
 def _ids(option: str, file: str, column: str) -> Any:
     """Return the ids in a column of a table."""
     with naming_file(file, qid=option):
-        return room_with("command line", "read_ids")(file, column)
+        return room_with("command line", "read_labels")(file, None, column)[1]
 
 
 def _known(file: str, pairs: list[Any], known: list[Any]) -> Any:

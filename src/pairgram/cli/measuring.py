@@ -132,7 +132,7 @@ def _of_table(given: Any, metrics: list[Any]) -> Any:
         table = inputs.scan_for(given, given.file, model)
         inputs.require(given, given.file, table, True)
         table = watch(table)
-        return pairgram.evaluate(metrics, table, model, per_query=True), table.survey().n_rows
+        return pairgram.evaluate(metrics, table, model, per_query=True), sum(table.n_rows())
 
 
 def _of_rows(given: Any, metrics: list[Any]) -> Any:

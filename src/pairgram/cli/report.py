@@ -173,7 +173,7 @@ def passes() -> Iterator[Callable[..., Any]]:
                 return table
             table = table.watched(advance)
             if counts:
-                total, done = table.survey().n_rows, 0
+                total, done = sum(table.n_rows()), 0
             return table
 
         yield watch

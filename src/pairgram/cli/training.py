@@ -229,7 +229,11 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     table, assumed = inputs.scan_assuming(given, file)
     table.refuse_output(given.output, "--output")
     if valid is not None:  # whose features are those of the training rows
-        own = {"exclude": None, "missing": None, "features": [*table.layout.features] or None}
+        own = {
+            "exclude": None,
+            "missing": None,
+            "features": None if table.advice else [*table.layout.features],
+        }
         held_out = scan(given, valid, table.n_features, **own)
         held_out.refuse_output(given.output, "--output")
         table = table.widened(held_out.n_features)
@@ -241,8 +245,8 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     rows = SimpleNamespace(
         given=lambda missing: [table],
         named={"validation": held_out},
-        size=(survey.n_rows, survey.n_queries),
-        sparse=table.layout.sparse,
+        size=(sum(table.n_rows()), survey.n_queries),
+        sparse=False,
         drawn=lambda: table.with_gaps().sample(SAMPLE, with_gaps=True).rows.X,
         assumed=assumed,
     )

@@ -132,10 +132,14 @@ class LeastSquares(Spec):
             self._warn_of_equal_labels(data)
         return fitted
 
+    @property
+    def warns_of_ties(self) -> bool:
+        """Whether labels that are all equal deserve a warning. Other pairs are then an error."""
+        return {one.compiled for one in self.settings} == {"kept"}
+
     def _warn_of_equal_labels(self, data: RankingData) -> None:
-        """Warn if labels are why a model is zero. Other pairs than those with ties are an error."""
-        with_ties = {one.compiled for one in self.settings} == {"kept"}
-        if with_ties and data.offset is None and not data.labels_differ(self.settings[0]):
+        """Warn if labels are why a model is zero."""
+        if self.warns_of_ties and data.offset is None and not data.labels_differ(self.settings[0]):
             warn_of_equal_labels()
 
 

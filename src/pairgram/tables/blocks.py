@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse
 
 from pairgram._support.checks import Vector
 from pairgram._support.machine import single_threaded_blas
@@ -26,9 +25,8 @@ S = TypeVar("S")
 
 def one_row(table: Table) -> RankingData:
     """Return data of the shape and type of a table, without reading it: one row of zeros."""
-    shape, dtype = (1, table.n_features), table.layout.dtype
-    made = scipy.sparse.csr_array(shape, dtype=dtype) if table.layout.sparse else None
-    return RankingData.delimit(np.zeros(shape, dtype) if made is None else made, np.zeros(1))
+    X = np.zeros((1, table.n_features), table.layout.dtype)
+    return RankingData.delimit(X, np.zeros(1))
 
 
 def data_of_block(
@@ -68,24 +66,24 @@ class Blocks(Dataset[B]):
     table : Table
     pattern : RankingData
         Some rows, with the fitted inputs and the fitted feature map.
-    steps : tuple of callable
-        What makes rows of the table into blocks, one after the other.
+    step : callable
+        Makes rows of the table into a block.
     """
 
     table: Table
     pattern: RankingData
-    steps: tuple[Callable[[Any], Any], ...]
+    step: Callable[[TableRows], Any]
     is_read = True
 
     @classmethod
     def of(cls, table: Table, pattern: RankingData, prior: Any = None) -> Blocks[RankingData]:
         """Return the data of a table; see `data_of_block`."""
-        return Blocks(table, pattern, (partial(data_of_block, pattern, prior),))
+        return Blocks(table, pattern, partial(data_of_block, pattern, prior))
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        return self.table.survey().n_rows
+        return sum(self.table.n_rows())
 
     @property
     def labels(self) -> Vector:
@@ -94,21 +92,20 @@ class Blocks(Dataset[B]):
 
     def reduce(self, task: Task[S]) -> S:
         """Return what a task makes of all blocks, which are read once."""
-        block = partial(_of_rows, self.steps, task.block)
+        block = partial(_in_turn, self.step, task.block)
         return self.table.reduce(task._replace(block=block, needs_queries=True))
 
     def each(self, function: Callable[[B], S]) -> Iterator[S]:
         """Yield what a function makes of every batch of rows, which may cut queries."""
-        return self.table.each(partial(_in_turn, (*self.steps, function)))
+        return self.table.each(partial(_in_turn, self.step, function))
 
     def through(self, prepare: Callable[[B], C]) -> Blocks[C]:
         """Return the data set of what a function makes of every block, whenever it is read."""
-        return Blocks(self.table, self.pattern, (*self.steps, prepare))
+        return Blocks(self.table, self.pattern, partial(_in_turn, self.step, prepare))
 
     def counting(self, counts: Callable[[TableRows], Vector]) -> Blocks[B]:
         """Return the data set whose row weights are multiplied by counts of the table's rows."""
-        first, *others = self.steps
-        return Blocks(self.table, self.pattern, (partial(_counted, first, counts), *others))
+        return replace(self, step=partial(_counted, self.step, counts))
 
 
 def _counted(
@@ -118,17 +115,8 @@ def _counted(
     return data(rows).counting(counts(rows))
 
 
-def _in_turn(steps: tuple[Callable[[Any], Any], ...], value: object) -> Any:
-    """Call several functions, each with the result of the one before."""
-    for step in steps:
-        value = step(value)
-    return value
-
-
-def _of_rows(
-    steps: tuple[Callable[[Any], Any], ...], function: Callable[[Any], S], rows: TableRows
-) -> S:
-    """Return what a function makes of the block that `steps` make of rows of whole queries."""
-    prepared = _in_turn(steps, rows)
+def _in_turn(first: Callable[[Any], Any], then: Callable[[Any], S], rows: object) -> S:
+    """Return what a function makes of what another one makes of rows."""
+    prepared = first(rows)
     with single_threaded_blas:
-        return function(prepared)
+        return then(prepared)

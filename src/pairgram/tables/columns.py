@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 
 import pairgram._core as _core
 from pairgram._support import limits
@@ -21,16 +17,12 @@ from pairgram._support.arrays import (
     entries_of,
     kind_of,
     not_numbers,
-    read_rows,
     reads_as_number,
-    real_array,
-    require_numbers,
     with_plain_types,
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import thread_count
 from pairgram.data.clicks import wrong_click
-from pairgram.data.queries import as_ids, check_weights
 
 if TYPE_CHECKING:
     from pairgram._support.types import FrameLike
@@ -47,8 +39,8 @@ class TableRows:
 
     Attributes
     ----------
-    X : C-contiguous ndarray or CSR array of shape (n_rows, n_features), float64 or float32, or None
-        None if a pass does not read the features.
+    X : C-contiguous ndarray of shape (n_rows, n_features), float64 or float32, or None
+        None if a pass does not read the features. With columns of text, they are objects.
     y : ndarray of shape (n_rows,), float64, or None
         None if the table has no labels.
     weights : ndarray of shape (n_rows,), float64, or None
@@ -89,8 +81,7 @@ class TableRows:
     @property
     def n_bytes(self) -> int:
         """The bytes of the features."""
-        X = () if self.X is None else self.X
-        return sum(getattr(X, part).nbytes for part in ARRAYS if hasattr(X, part))
+        return 0 if self.X is None else int(self.X.nbytes)
 
     @property
     def begins(self) -> Rows:
@@ -102,46 +93,33 @@ class TableRows:
         start = int(self.sizes[:begin].sum())
         rows = slice(start, start + int(self.sizes[begin:end].sum()))
         return replace(
-            self.changed(lambda values: values[rows]),
+            _with_arrays([self], lambda parts: parts[0][rows]),
             sizes=self.sizes[begin:end],
             ids=None if self.ids is None else self.ids[begin:end],
             first=self.first + start,
         )
 
-    def own(self) -> TableRows:
-        """Return a copy that keeps no larger array alive."""
-        return self.changed(lambda values: values.copy())
-
-    def changed(self, function: Callable[[Any], Any]) -> TableRows:
-        """Return the rows with what a function makes of their arrays, where they are."""
-        return _with_arrays([self], lambda parts: function(parts[0]))
-
-
-# The arrays of rows, and those that a CSR array consists of.
-OF_ROWS = ("X", "y", "weights", "groups")
-ARRAYS = ("data", "indices", "indptr")
+    def taken(self, rows: Rows) -> TableRows:
+        """Return some of the rows, as one run without an id."""
+        taken = _with_arrays([self], lambda parts: parts[0][rows])
+        return replace(taken, ids=None, sizes=np.array([len(rows)]))
 
 
 def _with_arrays(parts: Sequence[TableRows], join: Callable[[list[Any]], Any]) -> TableRows:
     """Return the first part with what is made of every array of all parts."""
-    arrays = {name: [getattr(rows, name) for rows in parts] for name in OF_ROWS}
-    made: dict[str, Any]
-    made = {name: None if found[0] is None else join(found) for name, found in arrays.items()}
-    return replace(parts[0], kept=None, **made)
-
-
-def _joined(parts: list[Any]) -> Any:
-    if scipy.sparse.issparse(parts[0]):
-        return scipy.sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)
+    made: dict[str, Any] = {"kept": None}
+    for name in ("X", "y", "weights", "groups"):
+        arrays = [getattr(rows, name) for rows in parts]
+        made[name] = None if arrays[0] is None else join(arrays)
+    return replace(parts[0], **made)
 
 
 def together(parts: Sequence[TableRows]) -> TableRows:
-    """Return the rows of several parts of a table, one after the other."""
+    """Return the rows of several parts of a table, one after the other, as a copy."""
     sizes, ids = np.array([sum(rows.n_rows for rows in parts)], np.int64), None
     if parts[0].ids is not None:
         sizes, ids = runs_of(np.concatenate([rows.query for rows in parts]))
-    return replace(_with_arrays(parts, _joined), sizes=sizes, ids=ids)
+    return replace(_with_arrays(parts, np.concatenate), sizes=sizes, ids=ids)
 
 
 def counted(name: str) -> str:
@@ -254,15 +232,9 @@ def require_width(column: str, wanted: int, width: int) -> None:
         )
 
 
-# A float64 holds every whole number up to this one.
+# A float64 holds every whole number below this one.
 LARGEST_WHOLE = 2.0**53
 TEXT = ("string", "large_string")
-NOT_WHOLE = (
-    "must hold whole numbers without leading zeros and signs, as the first rows do, got {0!r}, "
-    "which must not become the id of another query: for ids of text, begin all with a letter, or "
-    "give scan the source pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat("
-    "convert_options=pyarrow.csv.ConvertOptions(column_types={{{1!r}: pyarrow.string()}})))"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,85 +256,61 @@ class Columns:
 
     Attributes
     ----------
-    features : tuple of str
-        The columns with one feature each, or with lists of numbers.
+    features : mapping of str to int
+        The columns with one feature each, 0, or the length of the lists of numbers that they have.
     label, qid, weight, groups : str or None
     dtype : float32 or float64
         The type of the features.
-    widths : tuple of int
-        The length of the lists of every column of features, 0 for numbers.
-    is_named : bool
-        Whether features have names: all but those of one column of lists and no other.
-    width : int or None
-        The number of features of LETOR files and arrays, which have no columns.
     fill : ndarray of shape (n_features,), or None
         What takes the place of missing values. With None they are an error.
     keep : tuple of str
         Further columns, which are handed through.
-    sparse : bool
-        Whether the source yields CSR arrays.
     propensity : str or None
         The column of propensities. The labels are then clicks / propensities.
+    schema : pyarrow.Schema or None
+        All columns of the source, with the types that they are read as.
+    is_text : bool
+        Whether they stand in files of text, where an empty id is missing.
     texts : mapping of str to frozenset of str, or None
         The columns of features that hold text, for a pipeline that encodes it, and the texts that
         stand for a missing one in each. Rows are then objects, in which None is missing text and
         NaN is a missing number. With None all features are numbers.
-    parsed : mapping of str to {"number", "whole", "text"}
-        The columns of files of text that are read as text, which is then made numbers, ids that
-        are whole numbers, or ids that are text.
-    refused : ArgumentError or None
-        The error to raise when the features are read as numbers, if some of them are not.
     """
 
-    features: tuple[str, ...]
+    features: Mapping[str, int]
     label: str | None
     qid: str | None
-    weight: str | None
-    dtype: Any
-    widths: tuple[int, ...] = ()
-    is_named: bool = True
-    width: int | None = None
+    weight: str | None = None
+    dtype: Any = np.float64
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
-    sparse: bool = False
     groups: str | None = None
     propensity: str | None = None
+    schema: Any = None
+    is_text: bool = False
     texts: Mapping[str, frozenset[str]] | None = None
-    parsed: Mapping[str, str] = field(default_factory=dict)
-    refused: ArgumentError | None = None
 
     @property
     def n_features(self) -> int:
         """The number of features."""
-        return sum(max(1, one) for one in self.widths) if self.width is None else self.width
-
-    @property
-    def lists(self) -> dict[str, int]:
-        """The columns of features, and the length of the lists of each, 0 for numbers."""
-        return dict(zip(self.features, self.widths, strict=True))
+        return sum(max(1, one) for one in self.features.values())
 
     def feature_names(self) -> list[str]:
         """Return the names of the features; those of lists are like ``embedding[0]``."""
-        pairs = self.lists.items()
+        pairs = self.features.items()
         return [name for column, width in pairs for name in entries_of(column, width) or [column]]
 
     def names(self, features: bool = True) -> list[str]:
         """Return the names of the columns that are read, with or without the features."""
         groups = None if features else self.groups  # which only the survey of a table looks at
         told = (self.label, self.qid, self.weight, self.propensity, groups)
-        own = [name for name in told if name is not None]
-        own += self.keep
-        return list(dict.fromkeys([*own, *(self.features if features else ())]))
+        own = [*filter(None, told), *self.keep, *(self.features if features else ())]
+        return list(dict.fromkeys(own))
 
-    def name_of(self, feature: int) -> str:
-        """Return what messages call a feature."""
-        return repr(self.feature_names()[feature]) if self.features else str(feature)
-
-    def for_scores(self, keep: tuple[str, ...]) -> Columns:
+    def for_scores(self, keep: tuple[str, ...], qid: str | None = None) -> Columns:
         """Return the columns of features alone, and those that are handed through."""
-        return replace(
-            self, label=None, qid=None, weight=None, groups=None, propensity=None, keep=keep
-        )
+        others: Any = dict.fromkeys(("label", "weight", "groups", "propensity"))
+        return replace(self, **others, qid=qid, keep=keep)
 
     def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
         """Return the rows of a pyarrow Table or RecordBatch that has these columns.
@@ -373,53 +321,52 @@ class Columns:
             If a value is missing or no number, or if a label or weight is not finite. The message
             names the column, the file and the row.
         """
-        for name in self.parsed.keys() & {*batch.schema.names}:
-            column = Column(batch, name, place).parsed(self.parsed[name])
-            batch = batch.set_column(batch.schema.get_field_index(name), name, column)
-        of = partial(Column, batch, place=place)
-        y = None if self.label is None else of(self.label).finite()
+
+        def column(name: str) -> Column:
+            return Column(batch, name, place)
+
+        y = None if self.label is None else column(self.label).finite()
         weights = None
         if self.weight is not None:
-            column = of(self.weight)
-            told = weights = column.finite()
-            column.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
+            weights = told = column(self.weight).finite()
+            wrong = column(self.weight)
+            wrong.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
         if y is not None and self.propensity is not None:
-            chances = of(self.propensity).numbers()
+            chances = column(self.propensity).numbers()
             if (click := wrong_click(y, chances)) is not None:
                 row, of_clicks, text = click
-                wrong = self.label if of_clicks else self.propensity
-                raise placed_error(f"{place.row(row)}: column {wrong!r} {text}")
+                name = self.label if of_clicks else self.propensity
+                raise placed_error(f"{place.row(row)}: column {name!r} {text}")
             y = y / np.where(y > 0, chances, 1.0)
         sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
         if self.qid is not None:
-            sizes, ids = runs_of(of(self.qid).ids(", the query id,"))
+            sizes, ids = runs_of(column(self.qid).ids(", the query id,", self.is_text))
         if self.groups is not None and not features:
-            groups = of(self.groups).ids(", the group,")
+            groups = column(self.groups).ids(", the group,", self.is_text)
         X = self._features(batch, place) if features and self.features else None
         kept = batch.select(list(self.keep)) if self.keep else None
         return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
 
     def _features(self, batch: Any, place: Place) -> AnyArray:
-        if self.refused is not None:
-            raise copy.copy(self.refused)
-        parts = []
-        for name, width in self.lists.items():
+        parts, texts = [], self.texts
+        for name, width in self.features.items():
             column = Column(batch, name, place)
-            if self.texts is None:
-                parts.append(column.numbers(self.dtype, False, width))
-            elif name in self.texts:
-                parts.append(column.texts(self.texts[name]))
-            else:
-                parts.append(column.known(self.dtype, width))
-        if self.texts is None and not any(self.widths):
+            if texts is not None and name in texts:
+                parts.append(column.texts(texts[name]))
+                continue
+            parts.append(column.numbers(self.dtype, texts is not None, width))
+            if texts is not None:
+                is_infinite = np.isinf(parts[-1]).reshape(batch.num_rows, -1).any(axis=1)
+                column.refuse(is_infinite, lambda _: "must be finite, got infinity")
+        if texts is None and not any(self.features.values()):
             fill = None if self.fill is None else np.require(self.fill, self.dtype, ["C", "A"])
             X, missing = _core.interleave_columns(parts, fill, thread_count())
-            return self.filled(X, place) if fill is None and missing.any() else X
+            return self._filled(X, place) if fill is None and missing.any() else X
         parts = [part.reshape(batch.num_rows, -1) for part in parts]
         X = parts[0] if len(parts) == 1 else np.hstack(parts)
-        return self.filled(X, place) if self.texts is None else np.asarray(X, object)
+        return self._filled(X, place) if texts is None else np.asarray(X, object)
 
-    def filled(self, X: Any, place: Place) -> Any:
+    def _filled(self, X: Any, place: Place) -> Any:
         """Return rows with what takes the place of missing numbers.
 
         Raises
@@ -427,14 +374,13 @@ class Columns:
         ValueError
             If nothing does. The message names the first one.
         """
-        missing = np.isnan(X.data if self.sparse else X)
+        missing = np.isnan(X)
         if not missing.any():
             return X
-        if self.fill is not None and not self.sparse:
+        if self.fill is not None:
             return np.where(missing, self.fill.astype(X.dtype), X)
-        at = np.argwhere(missing)[0]
-        row, column = (X.tocoo().row[at[0]], X.indices[at[0]]) if self.sparse else at
-        name = self.feature_names()[column] if self.features else str(column)
+        row, column = np.argwhere(missing)[0]
+        name = self.feature_names()[column]
         error = placed_error(
             f"{place.row(int(row))}: column {name!r} has a missing value: ",
             "give {missing='zero'}, {missing='mean'} or {missing='median'}{=, or the ranker "
@@ -466,28 +412,6 @@ def changed(what: str) -> ArgumentError:
     return ArgumentError(None, text, place="the table")
 
 
-def whole_numbers(texts: Any) -> Any:
-    """Return a column of text as int64, or None if a text is no such number.
-
-    Numbers have no leading zeros and plus signs, so that each is that of one text.
-    """
-    import pyarrow.compute
-
-    texts = pyarrow.compute.utf8_trim_whitespace(texts)
-    with suppress(pyarrow.ArrowInvalid):
-        numbers = texts.cast(pyarrow.int64())
-        if numbers.cast(texts.type).equals(texts):
-            return numbers
-    return None
-
-
-def _is_rounded(number: Any) -> bool:
-    """Tell whether a float64 does not hold a whole number, or that of a text."""
-    if isinstance(number, str):
-        number = int(number) if re.fullmatch("[-+]?[0-9]+", number) else None
-    return number is not None and float(number) != number
-
-
 class Column:
     """A column of a batch as one array without a dictionary, and where its rows come from.
 
@@ -507,8 +431,8 @@ class Column:
 
     def refuse(self, wrong: Any, told: Callable[[int], object], which: str = "") -> None:
         """Raise a ValueError that names the first row that is wrong, if any is."""
-        row = int(np.argmax(wrong)) if len(wrong) else 0
-        if len(wrong) and wrong[row]:
+        if np.any(wrong):
+            row = int(np.argmax(wrong))
             where = self._place.row(row)
             raise placed_error(f"{where}: column {self._name!r}{which} {told(row)}")
 
@@ -516,14 +440,13 @@ class Column:
         """Return numbers of a type, those of lists one after the other; none is NaN.
 
         Lists must have `width` numbers, unless it is 0. If numbers are to be `exact`, whole numbers
-        that a float64 rounds are an error.
+        that a float64 may have rounded are an error.
         """
         import pyarrow.compute
 
         values = self.values
         if width:
-            lengths = pyarrow.compute.list_value_length(values)
-            lengths = np.asarray(pyarrow.compute.fill_null(lengths, -1))
+            lengths = pyarrow.compute.list_value_length(values).fill_null(-1).to_numpy()
             self.refuse(
                 lengths != width,
                 lambda row: (
@@ -532,14 +455,16 @@ class Column:
                 ),
             )
             values = pyarrow.compute.list_flatten(values)
-        whole, kind = str(values.type) in ("int64", "uint64"), pyarrow.from_numpy_dtype(dtype)
+        whole, kind = pyarrow.types.is_integer(values.type), pyarrow.from_numpy_dtype(dtype)
         if values.type != kind:
             if not is_number(values.type):
-                self._refuse_others(values)
+                self._refuse_others(values, exact)
             values = values.cast(kind, safe=False)
         found = np.require(values.to_numpy(zero_copy_only=False), dtype, ["C", "A"])
         if whole and exact:
-            self._refuse_rounded(found)
+            text = "must hold numbers that a float64 can hold, got"
+            wrong = np.abs(found) >= LARGEST_WHOLE
+            self.refuse(wrong, lambda row: f"{text} {self.values[row]}")
         return found
 
     def finite(self) -> Vector:
@@ -553,27 +478,14 @@ class Column:
         )
         return values
 
-    def known(self, dtype: Any, width: int) -> AnyArray:
-        """Return `numbers` that are exact, and finite unless they are missing."""
-        values = self.numbers(dtype, True, width)
-        rows = values.reshape(-1, width or 1)
-        self.refuse(
-            np.isinf(rows).any(axis=1),
-            lambda row: f"must be finite, got {rows[row][np.isinf(rows[row])][0]}",
-        )
-        return values
+    def _refuse_others(self, values: Any, exact: bool) -> None:
+        """Raise the error for a column of something else; of text, it names the first.
 
-    def _refuse_rounded(self, numbers: Vector) -> None:
-        if (np.abs(numbers) >= LARGEST_WHOLE).any():
-            given = self.values.to_pylist()
-            text = "must hold numbers that a float64 can hold, got"
-            self.refuse([*map(_is_rounded, given)], lambda row: f"{text} {given[row]}")
-
-    def _refuse_others(self, values: Any) -> None:
-        """Raise the error for a column of something else; of text, it names the first."""
+        What is not `exact`, a feature, may be text in all rows.
+        """
         kind, given = kind_of(values.type), values.to_pylist()
-        if kind == "text":
-            wrong = [one is not None and not reads_as_number(one) for one in given]
+        wrong = [one is not None and not reads_as_number(one) for one in given]
+        if kind == "text" and (exact or not all(wrong)):
             otherwise = ": turn such text into numbers, such as 0, 1, 2 for grades"
             self.refuse(
                 wrong,
@@ -582,38 +494,7 @@ class Column:
                     f"{advice_on_limit(given[row]) or otherwise}"
                 ),
             )
-        text = f"column {self._name!r} must hold numbers, got text: cast it to numbers"
-        text = text if kind == "text" else not_numbers({self._name: kind})
-        raise placed_error(f"{self._place.name}: {text}")
-
-    def parsed(self, kind: str) -> Any:
-        """Return the texts of a file of text as what they are to be; see `Columns.parsed`."""
-        import pyarrow.compute
-
-        compute, texts = pyarrow.compute, self.values
-        if str(texts.type) not in TEXT:
-            return texts
-        if kind != "number":
-            texts = compute.if_else(compute.equal(texts, ""), None, texts)
-            numbers = texts if kind == "text" else whole_numbers(texts)
-            if numbers is None:
-                first, left = 0, len(texts)
-                while left > 1:  # the first that is none, by halves
-                    half = left // 2
-                    wrong = whole_numbers(texts.slice(first, half)) is None
-                    first, left = (first, half) if wrong else (first + half, left - half)
-                given = texts[first].as_py()
-                wrong = np.arange(len(texts)) == first
-                self.refuse(wrong, lambda _: NOT_WHOLE.format(given, self._name))
-            return numbers
-        texts = compute.utf8_trim_whitespace(texts)
-        self.values = compute.if_else(compute.is_in(texts, pyarrow.array(GAPS)), None, texts)
-        try:
-            numbers = self.values.cast(pyarrow.float64())
-        except pyarrow.ArrowInvalid:
-            self._refuse_others(self.values)
-        self._refuse_rounded(np.asarray(numbers))
-        return numbers
+        raise placed_error(f"{self._place.name}: {not_numbers({self._name: kind})}")
 
     def texts(self, gaps: frozenset[str]) -> AnyArray:
         """Return text as objects, None where there is none or one that stands for that."""
@@ -630,66 +511,25 @@ class Column:
                     "text is equal to: make the column text"
                 ),
             )
-        if gaps:
-            is_gap = pyarrow.compute.is_in(values, pyarrow.array(sorted(gaps), values.type))
-            values = pyarrow.compute.if_else(is_gap, None, values)
+        is_gap = pyarrow.compute.is_in(values, pyarrow.array(sorted(gaps), values.type))
+        values = pyarrow.compute.if_else(is_gap, None, values)
         return np.asarray(values.to_numpy(zero_copy_only=False))
 
-    def ids(self, which: str) -> AnyArray:
-        """Return ids: integers, or objects."""
-        values = self.values
+    def ids(self, which: str, is_text: bool) -> AnyArray:
+        """Return ids: integers, or objects. In a file of text, an empty one is missing."""
+        import pyarrow.compute
+
+        values, are_texts = self.values, str(self.values.type) in TEXT
+        if is_text and are_texts:
+            values = pyarrow.compute.if_else(pyarrow.compute.equal(values, ""), None, values)
         missing = values.is_null(nan_is_null=str(values.type) in ("float", "double"))
         self.refuse(np.asarray(missing), lambda row: "has a missing value", which)
-        if str(values.type) not in TEXT:
+        if not are_texts:
             return np.asarray(values.to_numpy(zero_copy_only=False))
         # Ids of neighbouring rows are mostly equal: each is made a Python string once.
         encoded = values.dictionary_encode()
         texts = np.array(encoded.dictionary.to_pylist(), dtype=object)
         return texts[encoded.indices.to_numpy(zero_copy_only=False)]
-
-
-def rows_of_arrays(
-    X: Any, y: Any, qid: Any, weights: Any, columns: Columns, place: Place, features: bool = True
-) -> TableRows:
-    """Return the rows of arrays, as a LETOR file or a caller's function gives them.
-
-    Arrays of the type of `columns` are not copied. There must be a row.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ, or if a value is missing or not finite. The message names the place.
-    """
-    try:
-        if scipy.sparse.issparse(X) != columns.sparse:
-            kinds = ("dense", "sparse") if columns.sparse else ("sparse", "dense")
-            raise ValueError("X must be {1} as in the first batch, got a {0} one".format(*kinds))
-        if columns.sparse:
-            X = read_rows(X)
-        else:
-            require_numbers(X, "X")
-            X = real_array(X, "X", keep_float32=True)
-        n_rows = X.shape[0]
-        if X.ndim != 2 or X.shape[1] != columns.n_features:
-            raise ValueError(f"X must have {columns.n_features} columns, got shape {X.shape}")
-        y = real_array(y, "y")
-        if y.shape != (n_rows,) or not np.isfinite(y).all():
-            raise ValueError(f"y must be {n_rows} finite numbers, one for each row of X")
-        weights = None if weights is None else check_weights(weights, n_rows, "weight")
-        sizes, ids = np.array([n_rows], np.int64), None
-        if qid is not None:
-            sizes, ids = runs_of(as_ids(qid, n_rows))
-    except ValueError as error:
-        raise placed_error(
-            f"{place.name}, rows from {place.first} on, {counted(place.name)}: {error}"
-        ) from error
-    if not features:
-        X = None
-    elif columns.sparse:
-        X = columns.filled(X.astype(columns.dtype, copy=False), place)
-    else:
-        X = columns.filled(np.require(X, columns.dtype, ["C", "A"]), place)
-    return TableRows(X, y, weights, sizes, ids, place.first, place.partition)
 
 
 def in_batches(table: Any) -> Iterator[Any]:

@@ -12,15 +12,14 @@ from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import cached_property
 from pairgram.data.blocks import Dataset
-from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.dataset import RankingData
 from pairgram.data.streams import as_stream
 from pairgram.features.base import is_known
-from pairgram.features.inputs import FittedInputs, inputs_of_moments, require_zeros, whole_map
+from pairgram.features.inputs import FittedInputs, inputs_of_moments, whole_map
 from pairgram.features.row_values import Chain, Fill
 from pairgram.model_selection.splits import held_by_default
 from pairgram.rankers.preparation import (
     QUANTILES,
-    GivenArrays,
     GivenRows,
     Preparation,
     Search,
@@ -30,7 +29,7 @@ from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import RidgeSpec
 from pairgram.tables.blocks import Blocks, one_row
 from pairgram.tables.judge import Folds, TableJudge, table_metric
-from pairgram.tables.least_squares import fit_ridges, refuse_folds
+from pairgram.tables.least_squares import fit_ridges
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table
 
@@ -66,7 +65,7 @@ class GivenTable(GivenRows):
             raise ValueError(preparation.no_table)
         name = type(model).__name__
         table.require_labels(f"{name}.fit")
-        if table.is_of_clicks and not table.survey().highest > 0:
+        if table.is_of_clicks and not table.survey().labels.max() > 0:
             raise ArgumentError(
                 None, f"the table has no click: {name}.fit wants labels above 0 where one clicked"
             )
@@ -76,8 +75,6 @@ class GivenTable(GivenRows):
             raise ArgumentError(None, text)
         if preparation.filler is not None:
             table = table.with_missing(preparation.filler.checked_value())
-        sparse = table.layout.sparse
-        self._whole = table.in_memory() if sparse else None
         table.survey()
         self._model, self._preparation = model, preparation
         self.table = table.filled()
@@ -108,27 +105,6 @@ class GivenTable(GivenRows):
         word = table.missing if by_word else table.layout.fill
         return Fill(word)._of(table.layout.fill, table.feature_names)
 
-    def in_memory(self, validation: Validation) -> tuple[GivenArrays, Validation] | None:
-        """Return sparse rows and their validation set in memory, or None if they are not there.
-
-        Wide sparse rows are solved by steps that read them hundreds of times.
-        """
-        if self._whole is None:
-            return None
-        held = None
-        if validation is not None:
-            held = same_columns(self.table, validation).in_memory()
-            if held is None:
-                return None
-        whole = self._whole
-        info = RowInfo(whole.query, sample_weight=whole.weights)
-        rows = GivenArrays(self._model, whole.X, whole.y, info, self._preparation)
-        if held is None:
-            return rows, None
-        assert held.y is not None
-        rows.held_weights = held.weights
-        return rows, (held.X, held.y, held.query)
-
     @cached_property
     def _drawn(self) -> RankingData:
         """At most `Limits.sample_rows` rows, which do not depend on the partitions."""
@@ -156,11 +132,10 @@ class GivenTable(GivenRows):
         if kind in QUANTILES:
             inputs = preparation.inputs(data, kind)
         elif kind is not None:
-            require_zeros(kind, data.X)
             found = self._moments
             variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
             known = found.lowest, found.highest, found.mean, variance
-            inputs = inputs_of_moments(kind, *known, table.survey().n_rows)
+            inputs = inputs_of_moments(kind, *known, sum(table.n_rows()))
             inputs = replace(inputs, feature_names_in_=data.names)
         own = preparation.with_map(data, way.then, inputs)
         if preparation.prior is not None:
@@ -205,7 +180,7 @@ class GivenTable(GivenRows):
             n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
             each_group = leaves_out and groups is not None and n_bytes <= limits.now.groups_bytes
             if cv is None:
-                cv = held_by_default(n_held, survey.n_rows, each_group)
+                cv = held_by_default(n_held, sum(held.n_rows()), each_group)
             folds = None if leaves_out and groups is None else Folds.of(held, cv)
             leaves_out &= folds is None or cv is None
         metric = table_metric(held, search.scoring)
@@ -213,10 +188,16 @@ class GivenTable(GivenRows):
 
     def least_squares(self, spec: RidgeSpec, validation: Validation) -> dict[str, Any]:
         """Return the attributes of a model of least squares."""
+        for one in spec.settings:
+            if one.joins_all_rows and one.compiled != "kept":
+                raise ArgumentError(
+                    None,
+                    f"{{pairs={one.kind!r}}} with {{scope='global'}} needs all rows in memory, "
+                    "because the weight of every label is needed first: give rows that fit, or "
+                    "{pairs='with_ties'}",
+                )
         judge = None
         if spec.search is not None:
-            if validation is None:
-                refuse_folds(spec.settings)
             all_rows = any(one.joins_all_rows for one in spec.settings)
             judge = self.judge_of(spec.search, validation, spec.constraint is None and not all_rows)
         ways = [self.fitted(way) for way in spec.rows.ways]

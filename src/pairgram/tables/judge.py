@@ -191,7 +191,7 @@ class TableJudge:
     ) -> Judged:
         """Judge the models of every one of `counts`, or those of all rows, in one pass."""
         assert isinstance(data, Blocks)
-        (found,) = self.judge(data.steps[:1], [(partial(linear_scores, coefs), 0)])
+        (found,) = self.judge([data.step], [(partial(linear_scores, coefs), 0)])
         return found
 
     def judge(
@@ -256,9 +256,10 @@ def checked_metrics(metrics: Sequence[Metric], table: Table) -> list[Metric]:
     except ArgumentError as error:  # it names a row of these few labels
         error.row, error.place = None, "the table"
         raise
-    warn_of_relevant(metrics, survey.lowest, survey.highest, survey.n_rows)
+    lowest, highest = survey.labels.min(), survey.labels.max()
+    warn_of_relevant(metrics, lowest, highest, sum(table.n_rows()))
     return [
-        replace(metric, max_grade=survey.highest)
+        replace(metric, max_grade=highest)
         if metric.family == "err" and metric.max_grade is None
         else metric
         for metric in metrics

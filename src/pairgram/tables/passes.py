@@ -7,8 +7,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain, islice
-from typing import Any, Self, TypeVar
+from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
@@ -20,6 +21,10 @@ T = TypeVar("T")
 # What is computed of a table, whatever it is; and what is made of some of its rows.
 AnyTask = Task[Any]
 Work = Callable[[TableRows], Any]
+# Results, each with the number of rows that have been worked on since the one before.
+Results = Iterator[tuple[Any, int]]
+# Is told how many rows have been worked on since the last call.
+Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +46,9 @@ class Part:
     n_rows: tuple[int, ...] = ()
 
     @classmethod
-    def of_rows(cls, rows: TableRows, task: AnyTask, is_table: bool = False) -> Part:
-        """Return the part of rows that are in memory, which may be the whole table."""
-        if is_table or not task.needs_queries:
+    def of_rows(cls, rows: TableRows, task: AnyTask) -> Part:
+        """Return the part of rows that are in memory."""
+        if not task.needs_queries:
             return cls(body=task.block(rows))
         last = len(rows.sizes) - 1
         ends = tuple(_open(rows.runs(run, run + 1)) for run in sorted({0, last}))
@@ -102,7 +107,7 @@ def _open(rows: TableRows) -> TableRows:
             f"{name} has more than {limits.now.query_bytes >> 20} MiB of rows, which must be in "
             "memory together to be compared: give {qid=} shorter queries, or take fewer columns",
         )
-    return rows.own()
+    return together([rows])
 
 
 def _same_query(first: TableRows, second: TableRows) -> bool:
@@ -111,27 +116,19 @@ def _same_query(first: TableRows, second: TableRows) -> bool:
     return bool(first.ids[0] == second.ids[0])
 
 
-def fold(
-    batches: Iterable[TableRows], task: AnyTask, name: str = "", is_table: bool = False
-) -> Part:
-    """Return the part of a partition, whose rows are read one batch after the other.
-
-    Errors name the place of the rows: `name`, and their numbers in it. No query of a partition that
-    `is_table`, the whole table, goes on outside: a single batch is then not cut.
-    """
-    part: Part = Part()
-    batches, n_rows = iter(batches), 0
-    first = deque(islice(batches, 2 if is_table else 0))
-    is_table = len(first) == 1
-    for batch in chain((first.popleft() for _ in range(len(first))), batches):
+def fold(task: AnyTask, batches: Iterable[TableRows], name: str = "") -> Results:
+    """Yield None for every batch of a partition, and then the part of its rows."""
+    part, n_rows = Part(), 0
+    for batch in batches:
         with placing(name, batch):
-            part = part.join(Part.of_rows(batch, task, is_table), task)
+            part = part.join(Part.of_rows(batch, task), task)
         n_rows += batch.n_rows
-    return replace(part, n_rows=(n_rows,))
+        yield None, batch.n_rows
+    yield replace(part, n_rows=(n_rows,)), 0
 
 
-def mapped(function: Work, batches: Iterable[TableRows], name: str) -> Iterator[Any]:
-    """Yield (what a function makes of a batch, its number of rows) of all rows of a partition."""
+def mapped(function: Work, batches: Iterable[TableRows], name: str) -> Results:
+    """Yield what a function makes of every batch of a partition."""
     for batch in batches:
         with placing(name, batch):
             result = function(batch)
@@ -188,42 +185,6 @@ def in_tree(leaves: Iterator[T], n_leaves: int, join: Callable[[T, T], T]) -> T:
     return join(left, in_tree(leaves, n_leaves // 2, join))
 
 
-# Is told how many rows have been worked on since the last call.
-Progress = Callable[[int], None]
-
-
-class Partition:
-    """Consecutive rows of a table, which can be read again and again.
-
-    Attributes
-    ----------
-    name : str
-        What messages call the place: a file, or a part of the table.
-    files : sequence of str
-        The paths of the files on this machine that are read.
-    is_text : bool
-        Whether the rows stand in files of text, whose types are guessed.
-    folders : collection of str
-        The columns whose values stand in the names of folders, not in files.
-    leaves_zeros_out : bool
-        Whether rows hold no zeros, so that the last features may be absent.
-    """
-
-    name: Any
-    files: Any = ()
-    is_text: Any = False
-    folders: Any = ()
-    leaves_zeros_out: bool = False
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows, some at a time. `number` is that of the partition."""
-        raise NotImplementedError
-
-    def with_texts(self, names: Iterable[str]) -> Self:
-        """Return the partition, of which some columns are text, if its types are guessed."""
-        return self
-
-
 # This many batches wait to be worked on.
 READ_AHEAD = 2
 
@@ -231,38 +192,24 @@ READ_AHEAD = 2
 class LocalEngine:
     """Works on one partition after the other, and reads the next rows meanwhile."""
 
-    def run(
+    def each(
         self,
-        partitions: Sequence[Partition],
+        partitions: Sequence[Any],
         columns: Columns,
-        task: AnyTask,
-        progress: Progress | None,
-    ) -> Part:
-        """Return the part of all rows.
+        features: bool,
+        function: Callable[..., Results],
+        ordered: bool,
+    ) -> Results:
+        """Yield what a function yields for the batches and the name of every partition.
 
-        The parts of the partitions are joined by `in_tree`, in the order of the partitions.
+        Results have the order of the partitions, and of their rows if they must be `ordered`.
         """
-        n = len(partitions)
-        with closing(_ahead(partitions, columns, task.reads_features)) as ready:
-            parts = (
-                fold(_of_next(ready, progress), task, partition.name, n == 1)
-                for partition in partitions
-            )
-            return in_tree(parts, n, lambda a, b: a.join(b, task))
-
-    def map(
-        self,
-        partitions: Sequence[Partition],
-        columns: Columns,
-        function: Work,
-    ) -> Iterator[Any]:
-        """Yield (what a function makes of a batch, its number of rows), in the rows' order."""
-        with closing(_ahead(partitions, columns, True)) as ready:
+        with closing(_ahead(partitions, columns, features)) as ready:
             for partition in partitions:
-                yield from mapped(function, _of_next(ready), partition.name)
+                yield from function(iter(partial(next, ready), None), partition.name)
 
 
-def _ahead(partitions: Sequence[Partition], columns: Columns, features: bool) -> Generator[Any]:
+def _ahead(partitions: Sequence[Any], columns: Columns, features: bool) -> Generator[Any]:
     """Yield the batches of all partitions, and None after each partition; a thread reads ahead."""
     batches: Iterator[Any] = (
         batch
@@ -277,14 +224,3 @@ def _ahead(partitions: Sequence[Partition], columns: Columns, features: bool) ->
             waiting.append(pool.submit(next, batches, None))
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _of_next(ready: Iterator[Any], progress: Progress | None = None) -> Iterator[TableRows]:
-    """Yield the batches of the next partition.
-
-    `progress` is told of a batch when the next one is asked for.
-    """
-    while (batch := next(ready)) is not None:
-        yield batch
-        if progress is not None:
-            progress(batch.n_rows)

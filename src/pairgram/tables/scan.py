@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +20,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import (
     NO_COLUMN,
     NO_NUMBERS,
-    AnyArray,
     ArgumentError,
-    Vector,
     verbatim,
     warn_caller,
 )
@@ -34,9 +33,9 @@ from pairgram.tables.columns import (
     require_width,
     value_type,
 )
-from pairgram.tables.passes import LocalEngine
+from pairgram.tables.passes import LocalEngine, mapped
 from pairgram.tables.scanned import ScannedTable
-from pairgram.tables.sources import ArrowPartition, Source, source_of
+from pairgram.tables.sources import Source, source_of
 from pairgram.tables.table import Table, no_rows, of_parts
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
@@ -79,7 +78,8 @@ def scan(
     source : path, list of paths, frame, dataset or function
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
-          compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow or fsspec.
+          compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow, without
+          patterns; with fsspec, give ``pyarrow.dataset.dataset(paths, filesystem=...)``.
           Files have the columns of all of them together, and miss the values of those that they
           lack. Folder names such as ``day=1`` become a column. A file may hold a column of the same
           name, whose values are replaced, only in Arrow's type of the folder: int32 or string.
@@ -93,17 +93,14 @@ def scan(
           of columns of lists, unless ``dask.config.set({"dataframe.convert-string": False})`` comes
           before.
         - A function without arguments that returns an iterator of frames or record batches, or of
-          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense
-          or a CSR matrix in all of them. It is called for every pass, and must yield the same rows
-          each time. A batch is copied before the next one is asked for, except for read-only
-          arrays, so the function may reuse its memory.
+          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense.
+          It is called for every pass, and must yield the same rows each time. A batch is copied
+          before the next one is asked for, so the function may reuse its memory.
     label : str or None, default=None
         The column of relevance labels, any real numbers. Only `predict` needs none.
     qid : str or None, default=None
-        The column of query ids: whole numbers, text or times. In CSV and TSV files, ids are numbers
-        if the first rows of every file hold whole numbers without leading zeros and plus signs; a
-        later id of another kind is then an error. Other ids in such files are times or text, so
-        that "007" and "7" are two queries, and an empty id is missing.
+        The column of query ids: whole numbers, text or times. In CSV, TSV and LETOR files, ids are
+        text, so that "007" and "7" are two queries, and an empty id is missing.
     features : list of str, str or None, default=None
         The columns that are features, of numbers or of lists of numbers, such as embeddings. Each
         entry of a list is a feature, and all lists of a column have the same length. Such features
@@ -133,8 +130,9 @@ def scan(
         "zero". With None, and a ranker without `missing`, a missing feature is an error.
     n_features : int or None, default=None
         The number of features of LETOR files, which omit zeros. None takes the largest index that
-        they contain. Validation tables, and tables that a model scores, get the features of the
-        table of `fit` in any case. For other sources it must be None.
+        they contain, at most 8,192: `load_letor` reads wider files as sparse rows. Validation
+        tables, and tables that a model scores, get the features of the table of `fit` in any case.
+        For other sources it must be None.
     client : distributed.Client or None, default=None
         A Dask cluster that reads the files and works on them. Its workers must see the files.
 
@@ -152,7 +150,7 @@ def scan(
     TypeError
         If `source` is none of the sources above.
     ImportError
-        If pyarrow is missing, without which only LETOR files and tuples of arrays can be read.
+        If pyarrow is missing.
 
     Notes
     -----
@@ -165,9 +163,9 @@ def scan(
     as every pass does, because Dask's partitions depend on the columns. The pass counts rows, and
     checks that the rows of each query stand together. Random samples of rows, such as landmarks, or
     those for the width of a kernel or for quantiles of more than 100,000 rows, are drawn by hashes
-    of row numbers. They therefore depend only on the order of the rows. With ``scope="global"``,
-    pairs other than "with_ties" take at most 1,024 different labels. Blocks are joined in a fixed
-    tree: the same files give the same bits in every run.
+    of row numbers. They therefore depend only on the order of the rows. ``scope="global"`` takes
+    the pairs "with_ties" alone, as others need the weight of every label first. Blocks are joined
+    in a fixed tree: the same files give the same bits in every run.
 
     Scores of a Spark frame have the order in which Spark collects its rows. After a shuffle, as by
     ``repartition`` or ``dropDuplicates``, a cluster may collect them in another order every time.
@@ -175,13 +173,8 @@ def scan(
     `predict`. To keep the order, Spark reads all columns of a frame that is scored, though it sends
     Python only those of the model: select columns before you shuffle.
 
-    Means of columns take one more pass. Medians take two, and are exact: a sample of 32,768 rows
-    gives bounds for the median of every column, and then the values within the bounds are kept,
-    about 3% of all. If these would take more than 256 MiB, groups of columns get a pass each.
-
-    LETOR files with more than 8,192 features are read as CSR rows. If three copies of the CSR rows
-    fit in memory, they are read once, and the fit is that of arrays. Otherwise they are read in
-    passes, which need memory for the Gram matrix of all features, except for RankSVM.
+    Means and medians of columns take one more pass. Medians are those of at most 100,000 rows that
+    are drawn.
 
     Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
     otherwise float64. LETOR files are read as float64, and so are features, labels and weights of
@@ -199,13 +192,13 @@ def scan(
     """
     check("missing", missing)
     found = source_of(source)
+    names: Any = features
     wanted: dict[str, int] = {}
-    if features is not None and found.schema is not None:
-        listed = [features] if isinstance(features, str) else map(str, features)
-        features, wanted = columns_of(list(listed), found.schema.names)
+    if features is not None and not found.advice:
+        listed = [features] if isinstance(features, str) else [*map(str, features)]
+        names, wanted = columns_of(listed, found.schema.names)
     named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
-    columns = _columns(found, named | {"propensity": propensity}, features, exclude)
-    found, columns = found.typed(columns)
+    columns = _columns(found, named | {"propensity": propensity}, names, exclude)
     engine: Any = LocalEngine()
     if found.engine is not None:
         if client is not None:
@@ -218,14 +211,13 @@ def scan(
             raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
         engine = DaskEngine(client)
     columns = _measured(columns, engine, found, wanted)
-    has_queries = found.schema is None and found.has_queries
     table = ScannedTable(
-        columns, found.schema, found.partitions, engine, missing, has_queries, files=found.files
+        columns, found.partitions, engine, missing, found.files, found.folders, found.advice
     )
     if n_features is not None:
         check_size("n_features", n_features)
         table = table.widened(n_features)
-        if found.schema is not None or table.n_features != n_features:
+        if table.n_features != n_features or not table.leaves_zeros_out:
             raise ValueError(
                 f"n_features must be None, or for LETOR files at least the {table.n_features} "
                 f"features of the source, got {n_features}"
@@ -233,10 +225,8 @@ def scan(
     return table
 
 
-def read_labels(
-    source: object, label: str | None, qid: str | None = None
-) -> tuple[Vector, AnyArray | None]:
-    """Return the labels and query ids of all rows in memory, without reading other columns.
+def read_labels(source: object, label: str | None, qid: str | None = None) -> tuple[Any, Any]:
+    """Return the labels and ids of all rows in memory, without reading other columns.
 
     Parameters
     ----------
@@ -244,7 +234,7 @@ def read_labels(
 
     Returns
     -------
-    y : ndarray of shape (n_rows,), float64
+    y : ndarray of shape (n_rows,), float64, or None
     ids : ndarray of shape (n_rows,), or None
 
     Raises
@@ -253,48 +243,25 @@ def read_labels(
         As in `scan`, and if a value is missing.
     """
     found = source_of(source)
-    if found.schema is not None and label is None:
-        raise ArgumentError("label", "must name the column of labels, got None")
-    rows = _without_features(found, label, qid)
-    assert rows.y is not None
-    return rows.y, rows.query
-
-
-def read_ids(source: object, column: str) -> AnyArray:
-    """Return the ids in a column of all rows in memory, without reading other columns.
-
-    Raises
-    ------
-    ValueError
-        As in `scan`, and if an id is missing.
-    """
-    found = source_of(source)
-    if found.schema is None:
-        raise ArgumentError(None, f"{{place}} has no column {verbatim(repr(column))}", place="it")
-    return _without_features(found, None, column).query
-
-
-def _without_features(source: Source, label: str | None, qid: str | None) -> TableRows:
-    """Return all rows in memory, without reading the features."""
-    named = {"label": label, "qid": qid}
-    if source.schema is None:
-        columns = _columns(source, named)
+    if found.advice:
+        columns = _columns(found, {"label": label, "qid": qid})
     else:
-        _require_own(source.schema, named)
-        columns = Columns((), label, qid, None, np.float64)
-    source, columns = source.typed(columns)
-    parts = enumerate(source.partitions)
-    with source.files.unchanged():
-        return of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
+        _require_own(found.schema, {"label": label, "qid": qid})
+        columns = found.typed(Columns({}, label, qid))
+    parts = enumerate(found.partitions)
+    with found.files.unchanged():
+        rows = of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
+    return rows.y, rows.query
 
 
 def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
     """Return the columns with the lengths of all lists, which must be those that are wanted."""
-    known = columns.lists
+    known = dict(columns.features)
     unknown = [name for name, width in known.items() if width == UNKNOWN]
     if unknown:
-        read = replace(columns.for_scores(tuple(unknown)), features=(), widths=())
-        found = next(engine.map(source.partitions, read, _first_lengths), None)
+        read = replace(columns.for_scores(tuple(unknown)), features={})
+        own = partial(mapped, _first_lengths)
+        found = next(engine.each(source.partitions, read, True, own, True), None)
         if found is None:
             raise no_rows()
         known |= dict(zip(unknown, found[0], strict=True))
@@ -306,7 +273,7 @@ def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, i
                 "empty lists",
             )
         require_width(name, wanted.get(name, width), width)
-    return replace(columns, widths=tuple(known.values()))
+    return replace(columns, features=known)
 
 
 def _first_lengths(rows: TableRows) -> list[int]:
@@ -321,7 +288,7 @@ def _columns(
     exclude: Sequence[str] | str | None = None,
 ) -> Columns:
     """Return what is read; `named` are the columns that are no features, by arguments of `scan`."""
-    if source.schema is None:
+    if source.advice:
         for name, value in (named | {"features": features, "exclude": exclude}).items():
             if value is not None:
                 raise ArgumentError(
@@ -329,37 +296,28 @@ def _columns(
                     f"must be None for LETOR files and arrays, whose columns have no names, "
                     f"got {verbatim(repr(value))}",
                 )
-        dtype, sparse = source.dtype, source.sparse
-        return Columns((), None, None, None, dtype, width=source.n_features, sparse=sparse)
-    _require_own(source.schema, named)
-    if named["groups"] is not None and named["qid"] is None:
+        own = (name if name in source.schema.names else None for name in ("qid", "weight"))
+        named, features = dict(zip(("label", "qid", "weight"), ("y", *own), strict=True)), "X"
+    else:
+        _require_own(source.schema, named)
+    if named.get("groups") is not None and named["qid"] is None:
         raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
     names = _features(source, named, features, exclude)
-    widths, wrong, narrow = [], {}, True
+    widths: dict[str, int] = {}
+    wrong, narrow = {}, True
     for name in names:
         kind = value_type(source.schema.field(name).type)
         is_list = re.match("(large_|fixed_size_)?list<", str(kind)) is not None
-        widths.append((getattr(kind, "list_size", 0) or UNKNOWN) if is_list else 0)
+        widths[name] = (getattr(kind, "list_size", 0) or UNKNOWN) if is_list else 0
         entry = kind.value_type if is_list else kind
         narrow &= str(entry) in NARROW
         if not is_number(entry):
             wrong[name] = "lists" if is_list else kind_of(entry)
-    first = source.partitions[0] if source.partitions else None
-    if wrong and isinstance(first, ArrowPartition) and first.schema is not None:
-        wrong |= first.strays([name for name, kind in wrong.items() if kind == "text"])
-    refused = _refused(wrong, features is not None, named["qid"]) if wrong else None
-    return Columns(
-        tuple(names),
-        named["label"],
-        named["qid"],
-        named["weight"],
-        np.float32 if narrow else np.float64,
-        tuple(widths),
-        len(widths) > 1 or widths == [0],
-        groups=named["groups"],
-        propensity=named["propensity"],
-        refused=refused,
-    )
+    if wrong and (features is None or "lists" in wrong.values()):
+        raise _refused(wrong, named["qid"])
+    dtype = np.float32 if narrow and not source.is_text else np.float64
+    told: Any = named | {"dtype": dtype}
+    return source.typed(Columns(widths, **told))
 
 
 def _features(
@@ -401,22 +359,16 @@ def _features(
     return names
 
 
-def _refused(wrong: dict[str, str], chosen: bool, qid: str | None) -> ArgumentError:
-    """Return the error of columns that hold no numbers, or raise it if nobody has chosen them.
-
-    `wrong` are the kinds of what they hold.
-    """
-    advice = (
-        "; give the columns that are features by {features=}, or those that are not by "
-        f"{{exclude=}}{', and query ids by {qid=}' * (qid is None)}{{=; a fitted "
-        "model has its own as feature_names_in_}"
+def _refused(wrong: dict[str, str], qid: str | None) -> ArgumentError:
+    """Return the error of columns that hold no numbers; `wrong` are the kinds of what they hold."""
+    text = (
+        f": {verbatim(not_numbers(wrong))}; give the columns that are features by {{features=}}, "
+        f"or those that are not by {{exclude=}}{', and query ids by {qid=}' * (qid is None)}"
+        "{=; a fitted model has its own as feature_names_in_}"
     )
-    text = f": {verbatim(not_numbers(wrong))}{'' if chosen else advice}"
     refused = ArgumentError("features", text, found=NO_NUMBERS)
     refused.kinds = wrong
-    if chosen and "lists" not in wrong.values():
-        return refused
-    raise refused
+    return refused
 
 
 def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:

@@ -18,7 +18,6 @@ from pairgram.data.dataset import RankingData
 from pairgram.data.hashed_ids import QueryIds
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.data.streams import Stream
-from pairgram.features.gaps import refuse_sparse
 from pairgram.features.row_values import Chain
 from pairgram.metrics.metric import Metric, MetricSums, per_query_scores
 from pairgram.rankers.batch_fit import BatchFit
@@ -37,12 +36,7 @@ class ScannedTable(Table, Stream):
     def fitted(self, model: Any, spec: Any, validation: Any) -> dict[str, Any]:
         """Return the attributes of a ranker that is fitted to the rows."""
         given = GivenTable(model, self, spec.rows)
-        spec = given.spec_of(spec)
-        known = given.in_memory(validation)
-        if known is None:
-            return given.with_told(spec.fit_stream(given, validation))
-        rows, validation = known
-        return rows.with_told(spec.fit_arrays(rows, validation))
+        return given.with_told(given.spec_of(spec).fit_stream(given, validation))
 
     def scored(self, model: Any, keep: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
         """Return batches of scores by a fitted model, and of the columns that are kept."""
@@ -62,8 +56,7 @@ class ScannedTable(Table, Stream):
         settings = total.settings
         if self.is_of_clicks:
             settings.require_clicks()
-        if self.layout.features and self.layout.label is None:
-            raise ValueError("Pairgram needs labels: give scan the column, as label=")
+        self.require_labels("Pairgram")
         if not (self.has_queries or settings.joins_all_rows or settings.kind is None):
             raise ArgumentError(
                 None,
@@ -96,11 +89,9 @@ class ScannedTable(Table, Stream):
                 "which would differ from table to table{=. Give the values themselves, such as "
                 "Pairgram(feature_map=model.feature_map_)}",
             )
-        fill = statistics._fill_of(self.n_features, is_sparse=self.layout.sparse)
+        fill = statistics._fill_of(self.n_features, is_sparse=False)
         if self.missing is None:
             return fill
-        if self.layout.sparse:
-            refuse_sparse()
         if fill is not None and fill.any():
             raise ArgumentError(
                 "missing", "{=of scan }must not be given: the statistics have other values than 0"
@@ -147,8 +138,8 @@ class ScannedTable(Table, Stream):
         self, metrics: Sequence[Metric], model: Any, *, per_query: bool, of_lists: bool
     ) -> dict[str, Any]:
         """Return metrics of a model on the rows, which are read once; see `pairgram.evaluate`."""
-        if of_lists and not self.has_queries and self.layout.label is not None:
-            n_rows = self.survey().n_rows
+        if of_lists and not self.has_queries and not self.advice:
+            n_rows = sum(self.n_rows())
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
         if not hasattr(model, "predict"):
             raise TypeError(

@@ -43,7 +43,7 @@ def predict(
     keep : list of str, str or None, default=None
         Columns, or one column, of the table that stand before the scores. None takes the query id.
         A column of CSV and TSV files is text as it stands there, a number as well, unless it is a
-        feature; folders such as ``day=1`` hold what pyarrow takes them for.
+        feature, label or weight; folders such as ``day=1`` hold what pyarrow takes them for.
 
     Returns
     -------

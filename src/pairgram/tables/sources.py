@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from pathlib import PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from pairgram._support import limits
-from pairgram._support.arrays import reads_as_number
+from pairgram._support.arrays import real_array, require_numbers
 from pairgram._support.files import naming, shown
+from pairgram.data.queries import as_ids, check_weights
 from pairgram.datasets.letor import (
     DAMAGE,
     LetorError,
@@ -33,7 +33,6 @@ from pairgram.datasets.letor import (
 from pairgram.tables.columns import (
     GAPS,
     Columns,
-    Place,
     TableRows,
     common_schema,
     copied,
@@ -42,17 +41,17 @@ from pairgram.tables.columns import (
     is_number,
     kind_of_values,
     placed_error,
-    rows_of_arrays,
     rows_of_batches,
     to_arrow,
-    whole_numbers,
     with_types,
 )
-from pairgram.tables.passes import Partition
 from pairgram.tables.survey import NO_FILES, SeenFiles, files_of
 
+# What rows of arrays are called as columns.
+ARRAYS = ("X", "y", "qid", "weight")
 
-def _letor(path: str, columns: Columns) -> Iterator[Any]:
+
+def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
     """Yield the rows of a LETOR file, plain or compressed, some at a time.
 
     Its ids are text, because one piece of the file does not know what ids another has.
@@ -61,20 +60,33 @@ def _letor(path: str, columns: Columns) -> Iterator[Any]:
     with open(path, "rb") as raw, naming(path):
         for text in _pieces(raw, name):
             if any(line.partition(b"#")[0].strip() for line in io.BytesIO(text)):
+                width, piece = schema.field("X").type.list_size, io.BytesIO(text)
                 try:
-                    X, y, qid = read_letor(
-                        io.BufferedReader(io.BytesIO(text)),
-                        name,
-                        columns.dtype,
-                        columns.sparse,
-                        n_features=columns.n_features,
-                    )
+                    X, y, qid = read_letor(io.BufferedReader(piece), name, n_features=width)
                 except LetorError as error:
                     if error.line is not None:
                         error.line += n_lines  # those of the file, not of the piece
                     raise
-                yield X, y, None if qid is None else as_text_ids(qid)
+                ids = None if qid is None else as_text_ids(qid)
+                yield _table_of((X, y, ids)).select(names)
             n_lines += text.count(b"\n")
+
+
+def letor_schema(width: int, has_ids: bool) -> Any:
+    """Return the columns of LETOR files of so many features."""
+    import pyarrow
+
+    kinds = [pyarrow.list_(pyarrow.float64(), width), pyarrow.float64(), pyarrow.string()]
+    return pyarrow.schema(list(zip(ARRAYS, kinds[: 2 + has_ids], strict=False)))
+
+
+def _table_of(arrays: Sequence[Any]) -> Any:
+    """Return a table of pyarrow of some of X, y, qid and weights."""
+    import pyarrow
+
+    X = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(arrays[0].ravel()), arrays[0].shape[1])
+    named = zip(ARRAYS, (X, *arrays[1:]), strict=False)
+    return pyarrow.table({name: array for name, array in named if array is not None})
 
 
 def _pieces(raw: io.BufferedReader, name: str) -> Iterator[bytes]:
@@ -106,6 +118,9 @@ WIDE = (
 )
 # What errors of pyarrow come to, by words in them.
 CAUSES = {
+    "Unrecognized filesystem": "pyarrow does not know such addresses: give scan a dataset, "
+    "pyarrow.dataset.dataset(path, filesystem=fsspec.filesystem(...))",
+    "Cannot parse URI": "pyarrow.dataset.dataset(paths, filesystem=...) takes patterns and signs",
     "Integers with more than 64 bits": WIDE,
     "_pli128": WIDE,
     "_plu128": WIDE,
@@ -124,85 +139,52 @@ CAUSES = {
 # What errors of pyarrow call columns and rows of files of text.
 IN_COLUMN, AT_ROW = re.compile("In CSV column #([0-9]+)"), re.compile("Row #([0-9]+)")
 
-NEEDS_PYARROW = "pairgram.scan needs pyarrow for {}: pip install 'pairgram[parquet]'"
 
-
-@dataclass(frozen=True, eq=False)
-class Source:
+class Source(NamedTuple):
     """Where rows come from.
 
     Attributes
     ----------
     partitions : tuple of Partition
-    schema : pyarrow.Schema or None
-        None for arrays, which have no names of columns.
-    n_features : int or None
-        The number of features of arrays.
-    has_queries : bool
-        Whether arrays come with query ids.
-    dtype : float32 or float64
-        The type of the features of arrays.
-    sparse : bool
-        Whether arrays are CSR arrays.
+    schema : pyarrow.Schema
     engine : callable or None
         Returns the engine that works on the source, given the names of the columns that are read.
         With None, the caller chooses one.
     files : SeenFiles
         The files that hold the rows, as they are before anything of them is read.
+    folders : collection of str
+        The columns whose values stand in the names of folders, such as ``day=1``, not in files.
+    is_text : bool
+        Whether the rows stand in files of text, whose types are guessed.
+    advice : str
+        What arrays and LETOR files, whose columns have no names, need to have query ids.
     """
 
     partitions: tuple[Partition, ...]
-    schema: Any = None
-    n_features: int | None = None
-    has_queries: bool = True
-    dtype: Any = np.float64
-    sparse: bool = False
+    schema: Any
     engine: Any = None
     files: SeenFiles = NO_FILES
+    folders: Collection[str] = ()
+    is_text: bool = False
+    advice: str = ""
 
-    @property
-    def folders(self) -> set[str]:
-        """The columns whose values stand in the names of folders, such as ``day=1``."""
-        return {name for part in self.partitions for name in part.folders}
-
-    def typed(self, columns: Columns) -> tuple[Source, Columns]:
-        """Return the source with the types that files of text are read as, and the columns.
+    def typed(self, columns: Columns) -> Columns:
+        """Return the columns with the types that files of text are read as.
 
         Numbers are floats, because types are guessed by the first rows, which may lack the decimals
-        of later ones. Ids are whole numbers if they are in the first rows of every file, and text
-        otherwise: as numbers, "007" and "7" would be one query.
-
-        Raises
-        ------
-        ValueError
-            If ids are text of an unknown encoding. The message names the file.
+        of later ones. All else is text: as numbers, the ids "007" and "7" would be one query.
         """
-        files = [part for part in self.partitions if isinstance(part, ArrowPartition)]
-        if not files or files[0].schema is None or not files[0].is_text:
-            return self, columns
-        kinds: dict[str, str] = {}
-        parsed: dict[str, str] = {}
-        for name in {*self.schema.names} - self.folders:
-            kind = str(self.schema.field(name).type)
-            if name in (columns.qid, columns.groups):
-                if kind == "binary":
-                    raise ValueError(
-                        f"{files[0].name}: column {name!r}, the query id, must hold text in UTF-8, "
-                        "got bytes of another encoding: save the file as UTF-8"
-                    )
-                if kind == "string" or is_number(self.schema.field(name).type):
-                    heads = [part.texts([name]) for part in files if kind != "string"]
-                    texts = [head.column(0) for head in heads if head is not None]
-                    whole = kind != "string" and None not in map(whole_numbers, texts)
-                    parsed[name] = "whole" if whole else "text"
-            elif name in (columns.label, columns.weight, columns.propensity):
-                if kind in ("int64", "double", "null", "string"):
-                    parsed[name] = "number"
-            elif name in columns.features and kind in ("int64", "null"):
-                kinds[name] = "float64"
-        schema = with_types(self.schema, kinds | dict.fromkeys(parsed, "string"))
-        parts = tuple(replace(part, schema=schema) for part in files)
-        return replace(self, partitions=parts), replace(columns, parsed=parsed)
+        kinds = {}
+        if self.is_text:
+            kinds = {one.name: one.type for one in self.schema if one.name not in self.folders}
+            numbers = {columns.label, columns.weight, columns.propensity}
+            numbers |= {name for name in columns.features if is_number(kinds.get(name, ""))}
+            kinds = {
+                name: "double" if name in numbers else "string"
+                for name, kind in kinds.items()
+                if name not in numbers or str(kind) != "bool"
+            }
+        return replace(columns, schema=with_types(self.schema, kinds), is_text=self.is_text)
 
 
 def source_of(source: Any) -> Source:
@@ -215,6 +197,13 @@ def source_of(source: Any) -> Source:
     ValueError
         If there is no file, or if a file is of no known kind.
     """
+    try:
+        import pyarrow.csv
+        import pyarrow.dataset
+        import pyarrow.fs  # noqa: F401
+    except ImportError as error:
+        text = "pairgram.scan needs pyarrow: pip install 'pairgram[parquet]'"
+        raise ImportError(text) from error
     given = source if isinstance(source, (list, tuple)) else [source]
     if given and all(isinstance(path, (str, os.PathLike)) for path in given):
         return _of_paths([os.fspath(path) for path in given])
@@ -235,7 +224,8 @@ def source_of(source: Any) -> Source:
 
 def _of_arrow(source: Any, module: str) -> Source:
     """Find out what rows are that a package gives to Arrow."""
-    arrow = pyarrow_for("frames")
+    import pyarrow
+
     if module == "pyiceberg":
         found = source.scan() if hasattr(source, "scan") else source
         schema = found.to_arrow_batch_reader().schema
@@ -244,15 +234,11 @@ def _of_arrow(source: Any, module: str) -> Source:
         schema = to_arrow(source.head(0).collect()).schema
         return _of_stream(schema, partial(_of_lazy_frame, source))
     if hasattr(source, "fetch_arrow_reader"):  # a relation of DuckDB
-        read = arrow.RecordBatchReader.from_stream
+        read = pyarrow.RecordBatchReader.from_stream
         schema = read(source.limit(0)).schema
         return _of_stream(schema, lambda names, _: read(source.select(*names)))
-    if module == "pandas":  # a frame that does not see later changes, copied now or on write
-        import pandas
-
-        major = int(pandas.__version__.partition(".")[0])
-        on_write = major >= 3 or pandas.get_option("mode.copy_on_write") is True
-        source = source.copy(deep=not on_write)
+    if module == "pandas":
+        source = source.copy()  # which does not see later changes
     elif hasattr(source, "read_next_batch") or not hasattr(source, "__arrow_c_stream__"):
         raise TypeError(
             "source must be a path or a list of paths, a frame, a dataset or a table that gives "
@@ -260,15 +246,7 @@ def _of_arrow(source: Any, module: str) -> Source:
             f"batches, got {type(source).__name__}"
         )
     table = to_arrow(source)
-    return _of_stream(table.schema, partial(_of_table, table, source), "the table")
-
-
-def _of_table(table: Any, _: object, names: list[str], __: object) -> Iterator[Any]:
-    """Yield batches of a table in memory.
-
-    A frame of pandas notices that others write to it for as long as it is kept, beside the table.
-    """
-    return in_batches(table.select(names))
+    return _of_stream(table.schema, lambda names, _: in_batches(table.select(names)), "the table")
 
 
 def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
@@ -280,70 +258,34 @@ def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
 
 
 def _of_stream(schema: Any, *told: Any) -> Source:
-    return Source((ArrowPartition(*told),), schema)
-
-
-def pyarrow_for(what: str) -> Any:
-    """Return pyarrow, or raise an ImportError that says how to install it."""
-    try:
-        import pyarrow.csv
-        import pyarrow.dataset
-    except ImportError as error:
-        raise ImportError(NEEDS_PYARROW.format(what)) from error
-    return pyarrow
+    return Source((Partition(*told),), schema)
 
 
 @dataclass(frozen=True, eq=False)
-class ArrowPartition(Partition):
-    """What yields Arrow's batches, or frames, whenever it is asked for some columns.
+class Partition:
+    """Consecutive rows of a table, which can be read again and again.
 
     Attributes
     ----------
     stream : callable
-        Takes names of columns, and `schema`.
-    schema : pyarrow.Schema or None
-        The types that columns of a file are read as. What the file lacks is missing in all rows.
-    name, is_text, folders, files : as those of `Partition`
+        Yields Arrow's batches, or frames, given names of columns, and the schema that says the
+        types which columns are read as.
+    name : str
+        What messages call the place: a file, or a part of the table.
+    files : sequence of str
+        The paths of the files on this machine that are read.
     """
 
     stream: Callable[[list[str], Any], Iterable[Any]]
     name: str = "the source"
-    schema: Any = None
-    is_text: bool = False
-    folders: Collection[str] = ()
     files: Sequence[str] = ()
 
     def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
+        """Yield the rows, some at a time. `number` is that of the partition."""
         names = columns.names(features) or columns.names()[:1]  # one tells how many rows there are
         with readable(self.name):
-            batches = self.stream(names, self.schema)
+            batches = self.stream(names, columns.schema)
             yield from rows_of_batches(batches, number, self.name, columns, features)
-
-    def with_texts(self, names: Iterable[str]) -> ArrowPartition:
-        """Return the partition, of which some columns are text; see `Partition`."""
-        if self.schema is None or not self.is_text:
-            return self
-        texts = dict.fromkeys({*names} - {*self.folders}, "string")
-        return replace(self, schema=with_types(self.schema, texts))
-
-    def texts(self, names: Sequence[str]) -> Any:
-        """Return the first rows of columns of a file of text as text; None if there are none."""
-        with readable(self.name):
-            return next(iter(self.stream([*names], self.with_texts(names).schema)), None)
-
-    def strays(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the kinds of columns whose first texts are numbers but for some: these by row."""
-        found: dict[str, str] = {}
-        head = self.texts(names)
-        for name in () if head is None else names:
-            texts = [text or "" for text in head.column(name).to_pylist()]
-            known = [text in GAPS or reads_as_number(text) for text in texts]
-            if not all(known) and any(map(reads_as_number, texts)):
-                row = known.index(False)
-                place = Place(self.name, 0, 0).row(row)
-                found[name] = f"text ({texts[row]!r} in {place})"
-        return found
 
 
 # Files of columns ---------------------------------------------------------------------------------
@@ -363,28 +305,25 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 def _of_paths(names: list[str]) -> Source:
+    import pyarrow
+
     filesystem = None
     if any("://" in name for name in names):
-        pyarrow_for("files of columns")
-        filesystem, found = _remote(names)
+        with readable(names[0]):
+            pairs = [pyarrow.fs.FileSystem.from_uri(name) for name in names]
+        filesystem, found = pairs[0][0], [path for _, path in pairs]
     else:
         found = [one for name in names for one in _expanded(name)]
         if all(os.path.isfile(name) and looks_like_letor(name) for name in found):
-            files = SeenFiles([(None, found)])
-            n_features = max(map(count_features, found))
-            parts = tuple(
-                ArraysPartition(partial(_letor, path), shown(path), [path], True) for path in found
-            )
-            sparse = n_features > limits.now.widest_letor
-            return Source(parts, None, n_features, has_ids(found[0]), sparse=sparse, files=files)
-    arrow = pyarrow_for("files of columns")
+            return _of_letor(found)
     kind = _format(found)
     separated = kind in SEPARATORS
     if separated:  # a value in quotes may go on in the next line
-        options = arrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
-        kind = arrow.dataset.CsvFileFormat(options)
+        options = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
+        numbers = pyarrow.csv.ConvertOptions(null_values=sorted(GAPS))
+        kind = pyarrow.dataset.CsvFileFormat(options, convert_options=numbers)
     with naming(shown(names[0])), readable(found[0]):
-        dataset = arrow.dataset.dataset(
+        dataset = pyarrow.dataset.dataset(
             found[0] if len(found) == 1 else found,
             format=kind,
             filesystem=filesystem,
@@ -402,6 +341,25 @@ def _of_paths(names: list[str]) -> Source:
     return _of_dataset(dataset, unites=True)
 
 
+def _of_letor(paths: list[str]) -> Source:
+    from pyarrow.fs import LocalFileSystem
+
+    files, width = SeenFiles([(LocalFileSystem(), paths)]), max(map(count_features, paths))
+    if width > limits.now.widest_letor:
+        raise ValueError(
+            f"{shown(paths[0])}: found {width} features, more than the {limits.now.widest_letor} "
+            "that a table has as dense rows: pairgram.load_letor(path, sparse=True) reads them"
+        )
+    ids = {has_ids(path): shown(path) for path in paths}
+    if len(ids) > 1:
+        raise ValueError(
+            f"query ids must be in all files or none: {ids[True]} has, {ids[False]} not"
+        )
+    parts = tuple(Partition(partial(_letor, path), shown(path), [path]) for path in paths)
+    advice = "write the ids into the LETOR files, as qid:1 after the label of every row"
+    return Source(parts, letor_schema(width, True in ids), files=files, advice=advice)
+
+
 def _expanded(name: str) -> list[str]:
     """Return the paths on this machine that a path or a pattern stands for."""
     if os.path.exists(name):
@@ -411,33 +369,6 @@ def _expanded(name: str) -> list[str]:
     if found := sorted(glob.glob(name, recursive=True)):
         return found
     raise ValueError(f"{shown(name)}: no file has such a name")
-
-
-def _remote(names: Sequence[str]) -> tuple[Any, list[str]]:
-    """Return the file system of addresses, and the paths there; fsspec resolves patterns."""
-    if not any(sign in name for name in names for sign in "*?["):
-        from pyarrow.fs import FileSystem
-
-        with suppress(ValueError):  # of a kind of address that fsspec may know
-            pairs = [FileSystem.from_uri(name) for name in names]
-            return pairs[0][0], [path for _, path in pairs]
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError as error:
-        raise ImportError(
-            f"{shown(names[0])}: pyarrow does not know such addresses or patterns, and fsspec is "
-            "missing: pip install fsspec"
-        ) from error
-    pairs = [url_to_fs(name) for name in names]
-    found = [
-        one
-        for system, path in pairs
-        # The name of a file that exists is no pattern.
-        for one in ([path] if system.exists(path) else sorted(system.glob(path)))
-    ]
-    if not found:
-        raise ValueError(f"{shown(names[0])}: no file has such a name")
-    return pairs[0][0], found
 
 
 def _format(paths: Sequence[str]) -> str:
@@ -490,12 +421,10 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
 
     If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
-    pyarrow_for("datasets")
     from pyarrow.dataset import get_partition_keys
     from pyarrow.fs import LocalFileSystem
 
-    files = SeenFiles([*files_of(dataset)])
-    is_text = _is_text(dataset)
+    files, is_text = SeenFiles([*files_of(dataset)]), _is_text(dataset)
     try:
         fragments = list(dataset.get_fragments()) if hasattr(dataset, "files") else []
     except ValueError:  # a filter, without which fragments would be read
@@ -503,28 +432,24 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     if not fragments:
         if unites or getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
-        told = getattr(getattr(dataset, "partitioning", None), "schema", None)
-        others = is_text, tuple(told.names if told else ()), getattr(dataset, "files", ())
-        stream = partial(_of_filtered, dataset)
-        return replace(
-            _of_stream(dataset.schema, stream, "the dataset", None, *others), files=files
-        )
+        own = getattr(getattr(dataset, "partitioning", None), "schema", None)
+        paths = getattr(dataset, "files", ())
+        part = Partition(partial(_of_filtered, dataset), "the dataset", paths)
+        return Source((part,), dataset.schema, None, files, own.names if own else (), is_text)
     schema, parts = dataset.schema, []
+    folders: set[str] = set()
     texts: dict[tuple[str, Any], str] = {}
     for fragment in fragments:
         path, keys = fragment.path, get_partition_keys(fragment.partition_expression)
         _require_own_names(path, keys, texts)
+        folders.update(keys)
         local = isinstance(getattr(fragment, "filesystem", None), LocalFileSystem)
-        others = is_text, tuple(keys), (path,) if local else ()
         with naming(shown(path)), readable(path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
-            for piece, first in _pieces_of(fragment):
-                name = shown(path) + (f", from row group {first} on" if first else "")
-                parts.append(ArrowPartition(partial(_of_file, piece, name), name, None, *others))
-    if not parts:
-        raise ValueError("source must have rows, got Parquet files without any")
-    return Source(tuple(replace(part, schema=schema) for part in parts), schema, files=files)
+            stream = partial(_of_file, fragment, shown(path))
+            parts.append(Partition(stream, shown(path), (path,) if local else ()))
+    return Source(tuple(parts), schema, None, files, folders, is_text)
 
 
 def _of_filtered(dataset: Any, names: list[str], _: object) -> Any:
@@ -533,7 +458,7 @@ def _of_filtered(dataset: Any, names: list[str], _: object) -> Any:
 
 
 def _of_file(fragment: Any, name: str, names: list[str], schema: Any) -> Iterator[Any]:
-    """Yield the batches of a file that pyarrow reads, or of some row groups of it."""
+    """Yield the batches of a file that pyarrow reads."""
     own, is_text = fragment.physical_schema, _is_text(fragment)
     for column in () if is_text else {*own.names}.intersection(names, schema.names):
         # pyarrow would make numbers of text, or cut times to dates.
@@ -571,22 +496,6 @@ def _require_own_names(path: str, keys: dict[str, Any], texts: dict[tuple[str, A
                     f"{shown(path)}: the folders {name}={known} and {name}={text} have one value, "
                     f"{keys[name]!r}: name them alike, or write the column into the files"
                 )
-
-
-def _pieces_of(fragment: Any) -> list[tuple[Any, int]]:
-    """Return pieces of a file, of neighbouring row groups, and the first of each in the file."""
-    if not hasattr(fragment, "row_groups"):
-        return [(fragment, 0)]
-    fragment.ensure_complete_metadata()
-    pieces: list[list[int]] = []
-    n_rows, most = 0, limits.now.partition_rows
-    for group in fragment.row_groups:
-        n_rows += group.num_rows
-        if not pieces or n_rows > most:
-            pieces.append([])
-            n_rows = group.num_rows
-        pieces[-1].append(group.id)
-    return [(fragment.subset(row_group_ids=ids), ids[0]) for ids in pieces]
 
 
 @contextmanager
@@ -636,17 +545,26 @@ def _scan_options(kind: Any) -> dict[str, Any]:
 
 
 def _of_dask(frame: Any) -> Source:
-    arrow = pyarrow_for("Dask")
-    from pairgram.tables.dask import DaskEngine, DaskPartition
+    import pyarrow
 
-    schema = arrow.Schema.from_pandas(frame._meta, preserve_index=False)
-    parts = tuple(map(DaskPartition, range(frame.npartitions)))
+    from pairgram.tables.dask import DaskEngine
+
+    schema = pyarrow.Schema.from_pandas(frame._meta, preserve_index=False)
+    parts = tuple(part_of_frame(number, None) for number in range(frame.npartitions))
     frame = frame.rename(columns=str)  # Arrow has no other names
-    return Source(parts, schema, engine=partial(DaskEngine, None, frame))
+    return Source(parts, schema, engine=partial(DaskEngine, None, frame, part_of_frame))
+
+
+def part_of_frame(number: int, frame: Any) -> Partition:
+    """Return the partition of a frame of Dask, which is there when a worker reads it."""
+    return Partition(partial(_batches_of, frame), f"partition {number}")
+
+
+def _batches_of(frame: Any, names: list[str], _: object) -> Iterator[Any]:
+    return in_batches(to_arrow(frame[names]))
 
 
 def _of_spark(frame: Any) -> Source:
-    pyarrow_for("Spark")
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pairgram.tables.spark import SparkEngine
@@ -669,7 +587,6 @@ def _of_function(function: Callable[[], Any]) -> Source:
     if first is None:
         raise ValueError("source must yield batches, got none")
     if not isinstance(first, (tuple, list)):
-        pyarrow_for("frames")
         with readable("the source"):
             schema = to_arrow(first).schema
         # Copies, because the function may use its memory again.
@@ -681,62 +598,45 @@ def _of_function(function: Callable[[], Any]) -> Source:
             "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
             f"{len(first)}"
         )
-    X = first[0]
-    if np.ndim(X) != 2:
-        raise ValueError(f"batches must have X of two dimensions, got {np.ndim(X)}")
-    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-    has_queries = len(first) > 2 and first[2] is not None
-    part = ArraysPartition(partial(_called, function))
-    return Source((part,), None, X.shape[1], has_queries, dtype, issparse(X))
+    schema = _of_arrays(first, None, 0).schema
+    stream = partial(_of_tuples, function)
+    return _of_stream(schema, stream)._replace(advice="have the function yield (X, y, qid)")
 
 
-@dataclass(frozen=True, eq=False)
-class ArraysPartition(Partition):
-    """Arrays that a function yields, which is called with `Columns` for every pass over the rows.
+def _of_tuples(function: Callable[[], Any], names: list[str], schema: Any) -> Iterator[Any]:
+    first = 0
+    for batch in function():
+        table = _of_arrays(batch, schema, first)
+        first += len(table)
+        yield table.select(names)
 
-    A batch of a caller's function is copied before the next one is asked for, because the function
-    may use its memory again. LETOR files are read into memory of their own.
+
+def _of_arrays(batch: Sequence[Any], schema: Any, first: int) -> Any:
+    """Return a copy of arrays as a table of pyarrow: a function may use their memory again.
+
+    `first` is the number of their first row.
     """
-
-    function: Callable[[Columns], Any]
-    name: str = "the source"
-    files: Sequence[str] = ()
-    leaves_zeros_out: bool = False
-
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
-        """Yield the rows; see `Partition`."""
-        first, before = 0, None
-        for batch in self.function(columns):
-            X, y, qid, weights = (*batch, None, None)[:4]
-            if not np.shape(X)[0]:
-                continue
-            own = (qid is not None, weights is not None)
-            before = before or own
-            for what, had, has in zip(("query ids", "weights"), before, own, strict=True):
-                if had != has:
-                    raise placed_error(
-                        f"{self.name}, rows from {first} on, counted from 0: batches must all "
-                        f"have {what} or none, got a batch {'with' if has else 'without'}"
-                    )
-            place = Place(self.name, number, first)
-            rows = rows_of_arrays(X, y, qid, weights, columns, place, features)
-            if not self.files:
-                rows = rows.changed(lambda part: part if _is_constant(part) else part.copy())
-            yield rows
-            first += rows.n_rows
-
-
-def _called(function: Callable[[], Any], _: object) -> Any:
-    return function()
-
-
-def _is_constant(array: Any) -> bool:
-    """Tell whether an array, and all memory that it is a view of, are read-only."""
-    while isinstance(array, np.ndarray):
-        if array.flags.writeable:
-            return False
-        array = array.base
+    X, y, qid, weights = (*batch, None, None)[:4]
     try:
-        return array is None or memoryview(array).readonly
-    except TypeError:
-        return False
+        if hasattr(X, "tocsr"):
+            raise ValueError("X must be dense, got a sparse matrix: fit takes one in memory")
+        require_numbers(X, "X")
+        X, y = np.array(real_array(X, "X", keep_float32=True)), np.array(real_array(y, "y"))
+        if X.ndim != 2:
+            raise ValueError(f"batches must have X of two dimensions, got {X.ndim}")
+        if y.shape != (len(X),) or not np.isfinite(y).all():
+            raise ValueError(f"y must be {len(X)} finite numbers, one for each row of X")
+        weights = None if weights is None else np.array(check_weights(weights, len(X), "weight"))
+        qid = None if qid is None else np.array(as_ids(qid, len(X)))
+        table = _table_of((X, y, qid, weights))
+        for name in ("qid", "weight") if schema is not None else ():
+            if (name in schema.names) != (name in table.column_names):
+                what = {"qid": "query ids", "weight": "weights"}[name]
+                there = "without" if name in schema.names else "with"
+                raise ValueError(f"batches must all have {what} or none, got a batch {there}")
+        width = X.shape[1] if schema is None else schema.field("X").type.list_size
+        if X.shape[1] != width:
+            raise ValueError(f"X must have {width} columns, got shape {X.shape}")
+    except ValueError as error:
+        raise placed_error(f"the source, rows from {first} on, counted from 0: {error}") from error
+    return table

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from pairgram._support.machine import threads
-from pairgram.tables.columns import Columns, TableRows, rows_of_batches
-from pairgram.tables.passes import AnyTask, Part, Progress, Work, fold, join_by_id, mapped
+from pairgram.tables.columns import Columns, rows_of_batches
+from pairgram.tables.passes import Results
 
 # What a worker returns: the number of a partition, and an object as bytes.
 SCHEMA = "number int, result binary"
@@ -34,37 +33,19 @@ class SparkEngine:
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
-    def run(
-        self, partitions: object, columns: Columns, task: AnyTask, progress: Progress | None
-    ) -> Part:
-        """Return the part of all rows; see `LocalEngine`."""
-        frame = self._worked(columns, task.reads_features, partial(_part_of, task))
-        with _fixed_partitions(self._frame), _naming_the_limit():
-            rows = frame.collect()
-        found = {row["number"]: row["result"] for row in rows}
-        # A partition without rows keeps its number.
-        parts = [
-            _unpacked(found[number]) if number in found else Part(n_rows=(0,))
-            for number in range(max(found, default=-1) + 1)
-        ]
-        part = join_by_id(parts, task)
-        if progress is not None:
-            progress(sum(part.n_rows))
-        return part
+    def each(
+        self,
+        partitions: object,
+        columns: Columns,
+        features: bool,
+        function: Callable[..., Results],
+        ordered: bool,
+    ) -> Results:
+        """Yield what a function yields for every partition; see `LocalEngine`.
 
-    def map(self, partitions: object, columns: Columns, function: Work) -> Iterator[Any]:
-        """Yield what a function makes of every batch; see `LocalEngine`.
-
-        Results have the order of the frame: Spark must not leave columns out before it shuffles,
-        which would send rows elsewhere.
+        For an order, Spark must not leave columns out before it shuffles, which would send rows
+        elsewhere. Otherwise results come by the numbers of the partitions, all of which have some.
         """
-        frame = self._worked(columns, True, partial(mapped, function), whole=True)
-        with _naming_the_limit():
-            for row in frame.toLocalIterator():
-                yield _unpacked(row["result"])
-
-    def _worked(self, columns: Columns, features: bool, work: Any, whole: bool = False) -> Any:
-        """Return the frame of what `work` yields for the batches of every partition."""
         names = columns.names(features)
 
         def of_partition(batches: Iterable[Any]) -> Iterator[Any]:
@@ -72,20 +53,30 @@ class SparkEngine:
             with threads(1):
                 own = _named(batches, names)
                 rows = rows_of_batches(own, number, name, columns, features)
-                yield from _packed(work(rows, name))
+                yield from _packed(function(rows, name))
 
-        return _numbered(self._frame, names, whole).mapInArrow(of_partition, SCHEMA)
-
-
-def _part_of(task: AnyTask, batches: Iterator[TableRows], name: str) -> Iterator[Part]:
-    yield fold(batches, task, name)
+        frame = _numbered(self._frame, names, ordered).mapInArrow(of_partition, SCHEMA)
+        with _naming_the_limit():
+            if ordered:
+                for row in frame.toLocalIterator():
+                    yield _unpacked(row["result"])
+                return
+            with _fixed_partitions(self._frame):
+                rows = frame.collect()
+        found: dict[int, list[bytes]] = {}
+        for row in rows:
+            found.setdefault(row["number"], []).append(row["result"])
+        for number in range(max(found, default=-1) + 1):
+            yield from map(_unpacked, found.get(number, ()))
+            if number not in found:
+                yield from function((), "")
 
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _numbered(frame: Any, names: list[str], whole: bool = False) -> Any:
+def _numbered(frame: Any, names: list[str], whole: bool) -> Any:
     """Return the columns of some names, which are called by their numbers: 0, 1, ….
 
     Workers would misunderstand names with dots or backticks. With `whole`, one more column depends

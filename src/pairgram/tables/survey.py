@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import date
+from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
-from sklearn.utils.sparsefuncs import min_max_axis
 
 import pairgram._core as _core
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, require_finite, verbatim
@@ -29,8 +24,8 @@ class SeenFiles:
 
     Parameters
     ----------
-    files : sequence of (pyarrow.fs.FileSystem or None, sequence of str)
-        File systems, None for this machine, and the paths there.
+    files : sequence of (pyarrow.fs.FileSystem, sequence of str)
+        File systems, and the paths there.
     """
 
     def __init__(self, files: Sequence[tuple[Any, Sequence[str]]] = ()) -> None:
@@ -49,26 +44,21 @@ class SeenFiles:
         """
         try:
             yield
-        except Exception as error:
-            with suppress(OSError):
-                self._require_same(error)
-            raise
-        self._require_same()
-
-    def _require_same(self, cause: Exception | None = None) -> None:
-        for path, after in _marks(self._files).items():
-            before, text = self._marks[path], f"{shown(path)} was written again"
-            if after[0] is None:
-                text = f"{shown(path)} no longer exists"
-            elif before[0] != after[0]:
-                text = f"{shown(path)} had {before[0]} bytes, and has {after[0]}"
-            if before != after:
-                raise changed(text) from cause
+        finally:
+            for path, after in _marks(self._files).items():
+                before, text = self._marks[path], f"{shown(path)} was written again"
+                if after[0] is None:
+                    text = f"{shown(path)} no longer exists"
+                elif before[0] != after[0]:
+                    text = f"{shown(path)} had {before[0]} bytes, and has {after[0]}"
+                if before != after:
+                    raise changed(text)
 
 
 def files_of(dataset: Any) -> Iterator[tuple[Any, Sequence[str]]]:
     """Yield the file systems of a dataset of pyarrow, and the paths there; none for rows."""
-    yield getattr(dataset, "filesystem", None), getattr(dataset, "files", ())
+    if hasattr(dataset, "filesystem"):
+        yield dataset.filesystem, dataset.files
     for child in getattr(dataset, "children", ()):
         yield from files_of(child)
 
@@ -77,17 +67,11 @@ def _marks(files: Sequence[tuple[Any, Sequence[str]]]) -> dict[str, Any]:
     """Return the sizes of files in bytes, None for one that is missing, and when they changed."""
     marks: dict[str, Any] = {}
     for filesystem, paths in files:
-        if filesystem is None:
-            found = (os.stat(path) if os.path.exists(path) else None for path in paths)
-            pairs = [
-                (getattr(one, "st_size", None), getattr(one, "st_mtime_ns", None)) for one in found
-            ]
-        else:
-            of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
-            if hasattr(of_fsspec, "invalidate_cache"):
-                of_fsspec.invalidate_cache()
-            pairs = [(one.size, one.mtime_ns) for one in filesystem.get_file_info([*paths])]
-        marks |= zip(paths, pairs, strict=True)
+        of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
+        if hasattr(of_fsspec, "invalidate_cache"):
+            of_fsspec.invalidate_cache()
+        found = filesystem.get_file_info([*paths])
+        marks |= {path: (one.size, one.mtime_ns) for path, one in zip(paths, found, strict=True)}
     return marks
 
 
@@ -111,17 +95,8 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, rows: TableRows) -> Moments:
-        """Return the moments of some rows. Rows of weight 0 are as if absent.
-
-        Of sparse rows, which keep their zeros, only the lowest and the highest values are known.
-        """
+        """Return the moments of some rows. Rows of weight 0 are as if absent."""
         X, weights = rows.X, rows.weights
-        if scipy.sparse.issparse(X):
-            require_finite(X, "X")
-            counted = X if weights is None else X[weights > 0]
-            none, weight = np.zeros(X.shape[1]), float(counted.shape[0])
-            lowest, highest = min_max_axis(counted, axis=0) if weight else (none, none)
-            return cls(lowest, highest, none, none, none, weight)
         found: Any = _core.column_moments(X, weights, thread_count())
         if not np.isfinite(found[-1]).all():
             require_finite(X, "X")
@@ -163,11 +138,11 @@ class Drawn(NamedTuple):
     def drawn(self, size: int) -> Drawn:
         """Return the `size` rows with the smallest hashes of their numbers."""
         numbers, rows = self
+        kept = np.arange(len(numbers))
         if len(numbers) > size:
             hashes = mix(numbers.astype(np.uint64))
             kept = np.sort(np.argpartition(hashes, size - 1)[:size])
-            numbers, rows = numbers[kept], rows.changed(lambda values: values[kept])
-        return Drawn(numbers, replace(rows, ids=None, sizes=np.array([len(numbers)])))
+        return Drawn(numbers[kept], rows.taken(kept))
 
 
 def drawn_of(size: int, before: Sequence[int], with_gaps: bool, rows: TableRows) -> Drawn:
@@ -188,34 +163,15 @@ def join_drawn(size: int, first: Drawn, second: Drawn) -> Drawn:
     return Drawn(numbers, together([first.rows, second.rows])).drawn(size)
 
 
-# Weights of labels are remembered for at most this many different labels.
-MOST_LEVELS = 1024
-# What messages call query ids, by the kind of NumPy's type, or by the type of an object.
-KINDS = {"M": "times", "m": "durations"} | dict.fromkeys("biuf", "numbers")
-KINDS |= dict.fromkeys("UT", "text")
-KINDS_OF_OBJECTS = (
-    (str, "text"),
-    (date, "times"),
-    (np.datetime64, "times"),
-    (np.timedelta64, "durations"),
-    ((Real, Decimal), "numbers"),
-)
-
-
 @dataclass(frozen=True, eq=False)
 class Survey:
     """What is known of a table without its features.
 
     Attributes
     ----------
-    n_rows : int
-    lowest, highest : float
-        The range of the labels.
-    fraction : float or None
-        A label that is no whole number; None if there is none.
-    levels : (ndarray, ndarray) of shape (n_levels,), or None
-        The different labels, ascending, and the sum of the weights of their rows. None if there
-        are more than `MOST_LEVELS`.
+    labels : ndarray of shape (n_labels,)
+        A few labels, which a metric accepts only if it accepts all of the table: the lowest, the
+        highest, and one that is no whole number, if there is any.
     kinds : dict of str to int
         What the query ids are, and the number of a partition that has such ids.
     parts : tuple of (places, hashes, groups)
@@ -223,45 +179,21 @@ class Survey:
         of their ids, and the ids of their groups; None if they have none.
     """
 
-    n_rows: int
-    lowest: float
-    highest: float
-    fraction: float | None
-    levels: tuple[Vector, Vector] | None
+    labels: Vector
     kinds: dict[str, int]
     parts: tuple[tuple[Rows, Any, Any], ...]
 
     @classmethod
     def of(cls, rows: TableRows) -> Survey:
         """Return the survey of some rows of whole queries."""
-        n_rows = rows.n_rows
-        y = np.zeros(n_rows) if rows.y is None else rows.y
-        weights = np.ones(n_rows) if rows.weights is None else rows.weights
-        fractions = y[y != np.rint(y)]
-        return cls(
-            n_rows,
-            float(y.min()),
-            float(y.max()),
-            float(fractions.min()) if len(fractions) else None,
-            _levels(y, weights),
-            dict.fromkeys(_kinds_of_ids(rows.ids), rows.partition),
-            ((rows.begins, hash_of_runs(rows), _groups_of_runs(rows)),),
-        )
+        y = np.zeros(1) if rows.y is None else rows.y
+        part = (rows.begins, hash_of_runs(rows), _groups_of_runs(rows))
+        return cls(_few(y), {_kind_of_ids(rows.ids): rows.partition}, (part,))
 
     def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
-        levels = None
-        if self.levels is not None and other.levels is not None:
-            levels = _levels(*map(np.concatenate, zip(self.levels, other.levels, strict=True)))
-        return Survey(
-            self.n_rows + other.n_rows,
-            min(self.lowest, other.lowest),
-            max(self.highest, other.highest),
-            other.fraction if self.fraction is None else self.fraction,
-            levels,
-            other.kinds | self.kinds,
-            self.parts + other.parts,
-        )
+        labels = _few(np.concatenate([self.labels, other.labels]))
+        return Survey(labels, other.kinds | self.kinds, self.parts + other.parts)
 
     @cached_property
     def queries(self) -> tuple[Any, Any, Any]:
@@ -303,19 +235,10 @@ class Survey:
         again = first[counts > 1]
         return int(hashes[again.min()]) if len(again) else None
 
-    @property
-    def labels(self) -> Vector:
-        """A few labels that a metric accepts only if it accepts all of the table."""
-        ends = [self.lowest, self.highest]
-        return np.array(ends if self.fraction is None else [*ends, self.fraction])
 
-
-def _levels(y: Vector, weights: Vector) -> tuple[Vector, Vector] | None:
-    """Return different labels and their weights, unless there are too many."""
-    levels, numbers = np.unique(y, return_inverse=True)
-    if len(levels) > MOST_LEVELS:
-        return None
-    return levels, np.bincount(numbers, weights, len(levels)).astype(np.float64)
+def _few(y: Vector) -> Vector:
+    """Return the lowest and the highest label, and one that is no whole number, if there is any."""
+    return np.array([y.min(), y.max(), *y[y != np.rint(y)][:1]])
 
 
 def _groups_of_runs(rows: TableRows) -> AnyArray | None:
@@ -335,16 +258,12 @@ def _groups_of_runs(rows: TableRows) -> AnyArray | None:
     return first
 
 
-def _kinds_of_ids(ids: AnyArray | None) -> set[str]:
-    """Return what query ids are. Ids of different kinds are never equal."""
-    if ids is None:
-        return {"absent"}
-    if ids.dtype.kind != "O":
-        return {KINDS.get(ids.dtype.kind, ids.dtype.name)}
-    return {
-        next((name for types, name in KINDS_OF_OBJECTS if issubclass(one, types)), one.__name__)
-        for one in set(map(type, ids))
-    }
+def _kind_of_ids(ids: AnyArray | None) -> str:
+    """Return what query ids of one type are. Ids of different kinds are never equal."""
+    if ids is None or isinstance(ids[0], str):
+        return "absent" if ids is None else "text"
+    is_number = ids.dtype.kind in "biuf" or isinstance(ids[0], Decimal)
+    return "numbers" if is_number else type(ids[0]).__name__
 
 
 def hash_of_runs(rows: TableRows) -> Any:

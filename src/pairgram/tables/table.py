@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import add, attrgetter
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 
 from pairgram._rooms import public
 from pairgram._support import limits, machine
-from pairgram._support.arrays import columns_of, entries_of, without_names
+from pairgram._support.arrays import columns_of, entries_of, kind_of, without_names
 from pairgram._support.checks import (
     ArgumentError,
     Vector,
     first_not_finite,
-    require_finite,
     verbatim,
 )
 from pairgram._support.files import shown
 from pairgram.data.blocks import Task
-from pairgram.features.gaps import refuse_sparse, without_unknown
+from pairgram.features.gaps import known_means, known_medians, without_unknown
 from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
     GAPS,
@@ -37,9 +34,19 @@ from pairgram.tables.columns import (
     require_width,
     shown_id,
     together,
+    with_types,
 )
-from pairgram.tables.gaps import means_of, medians_of
-from pairgram.tables.passes import AnyTask, Partition, Progress, Work
+from pairgram.tables.passes import (
+    AnyTask,
+    Progress,
+    Results,
+    Work,
+    fold,
+    in_tree,
+    join_by_id,
+    mapped,
+)
+from pairgram.tables.sources import Partition, letor_schema
 from pairgram.tables.survey import (
     NO_FILES,
     Drawn,
@@ -62,29 +69,29 @@ class Table:
     ----------
     layout : Columns
         Which columns are labels, query ids, weights and features.
-    schema : pyarrow.Schema or None
-        The columns of the source; None for LETOR files and arrays.
     partitions : tuple of Partition
         Consecutive rows, in the order of the source. It is empty for a frame of Spark.
     engine : LocalEngine, DaskEngine or SparkEngine
         Where the rows are worked on.
     missing : {"zero", "mean", "median"} or None
-    source_has_queries : bool
-        Whether LETOR files or arrays come with query ids.
-    progress : callable or None
-        Is told how many rows have been worked on since its last call.
     files : SeenFiles
         The files that hold the rows, as `scan` saw them; none if the rows are in no files.
+    folders, advice : as those of `Source`
+    is_one_list : bool
+        Whether rows without query ids are those of one query.
+    progress : callable or None
+        Is told how many rows have been worked on since its last call.
     """
 
     layout: Columns
-    schema: Any
     partitions: tuple[Partition, ...]
     engine: Any
     missing: Any = None
-    source_has_queries: bool = False
-    progress: Progress | None = None
     files: SeenFiles = NO_FILES
+    folders: Collection[str] = ()
+    advice: str = ""
+    is_one_list: bool = False
+    progress: Progress | None = None
     _known: dict[str, Any] = field(default_factory=dict)
 
     def __array__(self, *args: Any, **named: Any) -> Any:
@@ -106,24 +113,23 @@ class Table:
     @property
     def feature_names(self) -> list[str] | None:
         """The names of the features; None for arrays, and for one column of lists and no other."""
-        columns = self.layout
-        return columns.feature_names() if columns.is_named and columns.features else None
+        widths = self.layout.features.values()
+        return self.layout.feature_names() if len(widths) > 1 or not any(widths) else None
 
     @property
     def leaves_zeros_out(self) -> bool:
         """Whether the rows come from LETOR files, in which the last features may be absent."""
-        parts = self.partitions
-        return bool(parts) and all(part.leaves_zeros_out for part in parts)
+        return "LETOR" in self.advice
 
     @property
     def names_of_columns(self) -> list[str]:
-        """The names of all columns of the source; none for arrays."""
-        return [] if self.schema is None else list(self.schema.names)
+        """The names of all columns of the source."""
+        return list(self.layout.schema.names)
 
     @property
     def has_queries(self) -> bool:
         """Whether rows have query ids."""
-        return self.layout.qid is not None or self.source_has_queries
+        return self.layout.qid is not None or self.is_one_list
 
     @property
     def is_of_clicks(self) -> bool:
@@ -144,8 +150,13 @@ class Table:
             If there are no rows; or if the files are not those that `scan` saw, or the source has
             other numbers of rows than in an earlier pass.
         """
-        with self.files.unchanged(), self._naming_infinity():
-            part = self.engine.run(self.partitions, self.layout, task, self.progress)
+        own = partial(fold, task)
+        results = self._results(task.reads_features, own, ordered=False)
+        with self._naming_infinity(), closing(results) as parts:
+            if self.partitions:
+                part = in_tree(parts, len(self.partitions), lambda a, b: a.join(b, task))
+            else:
+                part = join_by_id(list(parts), task)
             before = self._known.setdefault("n_rows", part.n_rows)
             if len(before) != len(part.n_rows):
                 raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
@@ -153,14 +164,27 @@ class Table:
                 if old != new:
                     raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
             result = part.close(task)
+            next(parts, None)  # which compares the files
         if result is None:
             raise no_rows()
         return result
 
+    def _results(
+        self, features: bool, function: Callable[..., Results], ordered: bool = True
+    ) -> Generator[Any]:
+        """Yield the results of a pass that are not None."""
+        with self.files.unchanged():
+            for result, n_rows in self.engine.each(
+                self.partitions, self.layout, features, function, ordered
+            ):
+                if self.progress is not None and n_rows:
+                    self.progress(n_rows)
+                if result is not None:
+                    yield result
+
     def n_rows(self) -> tuple[int, ...]:
         """Return the number of rows of every partition. The first pass counts them."""
-        if "n_rows" not in self._known:
-            self.reduce(Task(attrgetter("n_rows"), add, False, False))
+        self.survey()
         return self._known["n_rows"]
 
     def of_rows(self, block: Work, join: Callable[[Any, Any], Any]) -> Any:
@@ -175,11 +199,8 @@ class Table:
         ValueError
             At the end, if the files are not those that `scan` saw.
         """
-        with self.files.unchanged(), self._naming_infinity():
-            for result, n_rows in self.engine.map(self.partitions, self.layout, function):
-                if self.progress is not None:
-                    self.progress(n_rows)
-                yield result
+        with self._naming_infinity():
+            yield from self._results(True, partial(mapped, function))
 
     @contextmanager
     def _naming_infinity(self) -> Iterator[None]:
@@ -197,7 +218,7 @@ class Table:
                 for found in filter(None, rows.each(_first_infinite)):
                     number, first, what, row, column = found
                     place = Place(self._name_of(number), number, first).row(row)
-                    name = rows.layout.name_of(column)
+                    name = repr(rows.layout.feature_names()[column])
                     raise placed_error(
                         f"{place}: column {name} must be finite, got {what}"
                     ) from error
@@ -237,25 +258,10 @@ class Table:
         return self.partitions[number].name if known else f"partition {number}"
 
     def in_memory(self) -> TableRows | None:
-        """Return all rows, which are read once, or None if they and their copies do not fit.
-
-        Raises
-        ------
-        ValueError
-            As in `survey`.
-        """
-        parts: list[TableRows] | None = []
-        n_bytes = 0.0
-        for rows in self.each(_finite):
-            n_bytes += COPIES * rows.n_bytes
-            parts = [*parts, rows] if parts is not None and machine.fits(n_bytes) else None
-        self._known["bytes"] = n_bytes
-        if parts is None:
-            return None
-        found = of_parts(parts)
-        if "survey" not in self._known and self.layout.groups is None:  # which only a survey reads
-            self._keep(Survey.of(found))
-        return found
+        """Return all rows, which are read once, or None if they and their copies do not fit."""
+        return (
+            of_parts(list(self.each(_as_they_are))) if machine.fits(self.bytes_in_memory) else None
+        )
 
     def rows(self) -> TableRows:
         """Return all rows in the order of the source, with query ids and without labels.
@@ -269,11 +275,9 @@ class Table:
 
     @property
     def bytes_in_memory(self) -> float:
-        """The bytes that all rows and their copies take, of sparse rows once they were read."""
-        if self.layout.sparse:
-            return float(self._known["bytes"])
+        """The bytes that all rows and their copies take."""
         itemsize = np.dtype(self.layout.dtype).itemsize
-        return COPIES * float(itemsize) * self.n_features * self.survey().n_rows
+        return COPIES * float(itemsize) * self.n_features * sum(self.n_rows())
 
     def sample(self, size: int, with_gaps: bool = False) -> Drawn:
         """Return at most so many rows, drawn by the hashes of their numbers in the table.
@@ -305,19 +309,22 @@ class Table:
     def filled(self) -> Self:
         """Return the same table with what takes the place of missing values, as `missing` says.
 
-        Means and medians of columns are taken over the rows that have a value, with their weights.
-        Means take one pass over the rows; medians take two, unless there are few rows. A column
+        Means and medians of columns are taken over the rows that have a value, with their weights,
+        medians over `Limits.sample_rows` of the rows, if there are more. Both take a pass. A column
         without values gets 0, with a warning.
         """
         if self.missing is None:
             return self
-        if self.layout.sparse:
-            refuse_sparse()
         if not isinstance(self.missing, str) or self.missing == "zero":
             values = 0.0 if isinstance(self.missing, str) else self.missing
             return self.filling(np.array(np.broadcast_to(values, self.n_features)))
         known = self.filling(np.full(self.n_features, np.nan))
-        fill = means_of(known) if self.missing == "mean" else medians_of(known)
+        if self.missing == "mean":
+            weights, means = known.of_rows(_means, _join_means)
+            fill = np.where(weights > 0, means, np.nan)
+        else:
+            drawn = known.sample(limits.now.sample_rows, with_gaps=True).rows
+            fill = known_medians(drawn.X, drawn.weights)
         table = self.filling(without_unknown(fill, self.missing, self.feature_names))
         if not np.isfinite(fill[~np.isnan(fill)]).all():
             with table._naming_infinity():
@@ -357,7 +364,7 @@ class Table:
         names = getattr(model, "feature_names_in_", None)
         table = self.widened(n_features).with_features(names)
         if table.n_features != n_features:
-            advice = "" if self.schema is None else ": give{= scan} their names, as {features=}"
+            advice = "" if self.advice else ": give{= scan} their names, as {features=}"
             raise ArgumentError(
                 None,
                 f"the table must have the {n_features} features of fit, got {self.n_features}"
@@ -368,30 +375,21 @@ class Table:
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
         best, missing = getattr(model, "best_estimator_", model), self.missing
-        fill = Chain.of(getattr(best, "feature_map_", None)).fill
+        fill, has_steps = Chain.of(getattr(best, "feature_map_", None)).fill, hasattr(best, "steps")
+        is_zero = missing == "zero"
+        is_own = has_steps or (not is_zero if fill is None else is_zero and fill.fill_.any())
         if table.layout.fill is not None:
             pass
-        elif hasattr(best, "steps"):
-            if missing is not None:
-                text = "must be None for a pipeline, whose steps say what becomes of missing values"
-                raise ArgumentError("missing", f"{text}, got {missing!r}")
-            table = table.with_gaps() if fill is None else table.filling(fill.fill_)
-        elif fill is not None:
-            if missing == "zero" and fill.fill_.any():
-                raise ArgumentError(
-                    "missing",
-                    "must not be 'zero' for this model, which has the values of its fit: leave "
-                    "it out",
-                )
-            table = table.filling(fill.fill_)
-        elif missing in ("mean", "median"):  # of these rows, so that scores depend on them
+        elif missing is not None and is_own:  # of these rows, or others than those of the fit
             raise ArgumentError(
                 "missing",
-                f"must be None or 'zero' for this model, got {missing!r}: it was fitted "
-                f"without the {missing}s of columns, which Fill({missing!r}) keeps",
+                f"must be None for this model, which says itself what takes the place of missing "
+                f"values, by its steps or as Fill('median'), got {missing!r}",
             )
+        elif fill is not None:
+            table = table.filling(fill.fill_)
         else:
-            table = table.filled()
+            table = table.with_gaps() if has_steps else table.filled()
         return table, without_names(model)
 
     def _scorer_of_text(self, model: Any) -> Any:
@@ -404,9 +402,13 @@ class Table:
         """
         pipeline = getattr(model, "best_estimator_", model)
         names = getattr(pipeline, "feature_names_in_", None)
-        has_text = self.with_features(names).layout.refused is not None
+        own = self.with_features(names).layout
+        has_text = any(
+            kind_of(own.schema.field(name).type) not in ("numbers", "lists")
+            for name in own.features
+        )
         last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
-        named = self.schema is not None and names is not None
+        named = not self.advice and names is not None
         if named and hasattr(last, "row_scorer"):
             reads_text = has_text or _knows_text(pipeline)
             return public("row_scorer")(pipeline) if reads_text else None
@@ -440,7 +442,7 @@ class Table:
         if self.missing is not None:
             text = "must be None for a pipeline that reads text, whose steps fill what is missing"
             raise ArgumentError("missing", f"{text}, got {self.missing!r}")
-        own = self.layout.lists
+        own = self.layout.features
         columns = [name if name in own else name.rpartition("[")[0] for name in names]
         for name, column in zip(names, columns, strict=True):
             if column not in own:
@@ -451,22 +453,14 @@ class Table:
             entries = entries_of(column, own[column] + 1) if own[column] else []
             wanted += [name for name in entries if name in fitted] or [column]
         table = self.with_features(wanted)
-        is_text = any(part.is_text for part in self.partitions)
-        folders = {name for part in self.partitions[:1] for name in part.folders}
+        layout, folders = table.layout, self.folders
         gaps = {
-            name: GAPS - known if is_text and name not in folders else frozenset()
+            name: GAPS - known if layout.is_text and name not in folders else frozenset()
             for name, known in texts.items()
         }
-        numbers = {*(table.layout.features if is_text else ())} - folders - texts.keys()
-        layout = replace(table.layout, texts=gaps, refused=None)
-        return replace(table, layout=layout)._as_texts(texts, dict.fromkeys(numbers, "number"))
-
-    def _as_texts(self, texts: Iterable[str], parsed: dict[str, str]) -> Self:
-        """Return the table with columns of files of text as they stand there, or parsed."""
-        parts = tuple(part.with_texts([*texts, *parsed]) for part in self.partitions)
-        others = {name: how for name, how in self.layout.parsed.items() if name not in texts}
-        layout = replace(self.layout, parsed=others | parsed)
-        return replace(self, layout=layout, partitions=parts)
+        kinds = {name: "string" for name in texts if layout.is_text and name not in folders}
+        schema = with_types(layout.schema, kinds)
+        return replace(table, layout=replace(layout, texts=gaps, schema=schema))
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
@@ -476,20 +470,16 @@ class Table:
         ValueError
             If lists of a column have another length than these names say.
         """
-        layout, own = self.layout, self.layout.lists
+        layout, own = self.layout, self.layout.features
         if names is None or not all(isinstance(name, str) for name in names):
             return self
         columns, entries = columns_of(names, own)
         if not own.keys() >= set(columns):
             return self
-        widths = tuple(entries.get(name, 0) for name in columns)
-        for name, width in zip(columns, widths, strict=True):
+        features = {name: entries.get(name, 0) for name in columns}
+        for name, width in features.items():
             require_width(name, width, own[name])
-        refused = layout.refused
-        if refused is not None and refused.kinds.keys().isdisjoint(columns):
-            refused = None
-        known = replace(layout, features=tuple(columns), widths=widths, is_named=True)
-        return replace(self, layout=replace(known, refused=refused))
+        return replace(self, layout=replace(layout, features=features))
 
     def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
@@ -498,22 +488,18 @@ class Table:
         """
         if not self.leaves_zeros_out or self.n_features >= width:
             return self
-        sparse = not self.layout.features and width > limits.now.widest_letor
-        return replace(self, layout=replace(self.layout, width=width, sparse=sparse))
+        schema = letor_schema(width, self.layout.qid is not None)
+        return replace(self, layout=replace(self.layout, features={"X": width}, schema=schema))
 
     def require_labels(self, what: str) -> None:
         """Raise a ValueError if there are no labels; `what` begins the message."""
-        if self.layout.features and self.layout.label is None:
+        if self.layout.label is None:
             raise ArgumentError(what, "needs labels: give{= scan} the column, as {label=}")
 
     @property
     def advice_on_ids(self) -> str:
         """What an `ArgumentError` advises if the rows have no query ids."""
-        if self.schema is not None:
-            return "give{= scan} the column of their ids, as {qid=}"
-        if self.leaves_zeros_out:
-            return "write the ids into the LETOR files, as qid:1 after the label of every row"
-        return "have the function yield (X, y, qid)"
+        return self.advice or "give{= scan} the column of their ids, as {qid=}"
 
     def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
         """Raise a ValueError if a file to write is one that rows are read from.
@@ -538,13 +524,10 @@ class Table:
     def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Self:
         """Return the same rows without labels and weights; `keep` names further columns.
 
-        They have no query ids either, unless these are asked for. Columns of files of text are kept
-        as the text that stands there, but for features.
+        They have no query ids either, unless these are asked for.
         """
-        own, layout = self.layout, self.layout.for_scores(keep)
-        layout = replace(layout, qid=own.qid) if with_ids else layout
-        texts = {*keep} - {*own.features} - {own.qid}
-        return replace(self, layout=layout)._as_texts(texts, {})
+        layout = self.layout.for_scores(keep, self.layout.qid if with_ids else None)
+        return replace(self, layout=layout)
 
 
 def no_rows() -> ArgumentError:
@@ -563,11 +546,14 @@ def _as_they_are(rows: TableRows) -> TableRows:
     return rows
 
 
-def _finite(rows: TableRows) -> TableRows:
-    """Return rows of their own; sparse ones must be finite."""
-    if scipy.sparse.issparse(rows.X):
-        require_finite(rows.X, "X")
-    return rows.own()
+def _means(rows: TableRows) -> Any:
+    return known_means(rows.X, rows.weights)
+
+
+def _join_means(first: Any, second: Any) -> Any:
+    total = first[0] + second[0]
+    share = np.divide(second[0], total, out=np.zeros(len(total)), where=total > 0)
+    return total, first[1] + share * (second[1] - first[1])
 
 
 def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
