@@ -282,29 +282,6 @@ def test_columns_without_an_entry_change_nothing(model, judged, set_limits):
         np.testing.assert_array_equal(found.coef_path_[:, columns], narrow.coef_path_)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        pg.RankRLS(),
-        pg.RankRLSCV(),
-        pg.RankRLSCV(cv=3),
-        pg.RankRLS(constraint=pg.Positive()),
-        pg.RankRLSCV([1.0], constraint=pg.ElasticNet(0.5)),
-    ],
-    ids=repr,
-)
-def test_a_long_fit_of_a_table_says_so_once(model, set_limits):
-    X, y, qid = pg.make_ranking(30, 20, 10, random_state=0)
-    table = pg.scan(lambda: iter([(X, y, qid)]))
-    model.fit(table)  # warnings are errors here
-    set_limits(long_fit_seconds=0.0)
-    with pytest.warns(
-        UserWarning, match=r"expected to take about .* s on two cores: take f"
-    ) as told:
-        model.fit(table)
-    assert len(told) == 1
-
-
 def test_rows_of_zeros_by_steps(set_limits):
     set_limits(**BY_STEPS)
     X, y, qid = sparse_rows()

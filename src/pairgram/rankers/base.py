@@ -177,7 +177,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         UserWarning
             If no query has two rows with different labels, although tied pairs count: the model is
             then zero. Also if columns do not suit the feature map or the kernel, or if the fit is
-            expected to take more than a minute.
+            expected to take more than a minute; of tables, RankSVM alone says that.
         """
         return self._fit(X, y, RowInfo(qid, sample_weight, query_weight, offset))
 

@@ -68,12 +68,9 @@ def steps_of(work: Work) -> int:
     return work.n_systems * (FIRST_STEPS + FURTHER_STEPS * (work.n_alphas - 1))
 
 
-def primal_seconds(
-    data: RankingData, work: Work, *, constrained: bool = False, n_rows: int | None = None
-) -> float:
-    """Return the time that direct solutions take in the primal form, for so many rows of `data`."""
-    d = float(data.n_features)
-    n_rows = len(data.y) if n_rows is None else n_rows
+def primal_seconds(data: RankingData, work: Work, *, constrained: bool = False) -> float:
+    """Return the time that direct solutions take in the primal form."""
+    d, n_rows = float(data.n_features), len(data.y)
     work_of = dict.fromkeys(("gram", "sparse gram", "held out"), 0.0)
     is_held = work.exact and not constrained
     if scipy.sparse.issparse(data.X) and data.feature_map is None:

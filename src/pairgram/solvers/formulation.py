@@ -190,13 +190,10 @@ class Coordinates:
             return steps_of(self.work) * step_seconds(self.data)
         return self._seconds_in(self.form)
 
-    def warn_of_time(
-        self, n_times: int, n_rows: int | None = None, more_seconds: float = 0.0
-    ) -> None:
+    def warn_of_time(self, n_times: int, *, more_seconds: float = 0.0) -> None:
         """Warn if the work, so many times, is expected to take long, and say what takes less.
 
-        `n_rows` is the number of rows of a table, of which this has some. The work takes
-        `more_seconds` besides what its shape tells.
+        It takes `more_seconds` besides what its shape tells.
         """
         if self.iterate:
             advice = "a larger alpha needs fewer steps" + ", as do fewer folds" * self.work.path
@@ -210,14 +207,13 @@ class Coordinates:
                 advice += ", or RankSVM, which makes no matrix of them"
         if more_seconds > self.seconds:
             advice = "take fewer rows or alphas, or cv a splitter"
-        seconds = self.seconds if n_rows is None else self._seconds_in("primal", n_rows)
-        warn_of_time(n_times * (seconds + more_seconds), advice)
+        warn_of_time(n_times * (self.seconds + more_seconds), advice)
 
-    def _seconds_in(self, form: str, n_rows: int | None = None) -> float:
+    def _seconds_in(self, form: str) -> float:
         if form == "dual":
             return dual_seconds(self.data, self.work)
         constrained = self.constraint is not None
-        return primal_seconds(self.data, self.work, constrained=constrained, n_rows=n_rows)
+        return primal_seconds(self.data, self.work, constrained=constrained)
 
     @property
     def name(self) -> str:
