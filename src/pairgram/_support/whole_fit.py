@@ -36,40 +36,34 @@ def by_keyword(method: Callable[..., Any]) -> Any:
 
     Python's own message would name the private class that has the method.
     """
-    check = _check_of_arguments(method)
 
     @functools.wraps(method)
     def checked(self: Any, *args: Any, **named: Any) -> Any:
         try:
             return method(self, *args, **named)
         except TypeError:
-            check(self, args, named)
+            _check_arguments(method, self, args, named)
             raise
 
     return checked
 
 
-def _check_of_arguments(method: Callable[..., Any]) -> Callable[..., None]:
-    """Return a function that raises a TypeError if a method does not take its arguments."""
-    signature = inspect.signature(method).parameters
-    parameters = list(signature.values())[1:]
+def _check_arguments(
+    method: Callable[..., Any], self: object, args: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """Raise a TypeError if a method does not take its arguments."""
+    name = f"{type(self).__name__}.{method.__name__}"
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    if all(p.kind is not p.VAR_KEYWORD for p in parameters):
+        _refuse_unknown(name, named, [p.name for p in parameters])
     taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
     more = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
-
-    def check(self: object, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        name = f"{type(self).__name__}.{method.__name__}"
-        if not takes_any:
-            _refuse_unknown(name, named, list(signature)[1:])
-        if len(args) > len(taken) and more:
-            example = ", ".join([*taken, f"{more[0]}={more[0]}"])
-            raise TypeError(
-                f"{name} takes {' and '.join(taken)} by position, "
-                f"got {len(args)} arguments: {', '.join(more)} are keywords, as in "
-                f"{method.__name__}({example})"
-            )
-
-    return check
+    if len(args) > len(taken) and more:
+        example = ", ".join([*taken, f"{more[0]}={more[0]}"])
+        raise TypeError(
+            f"{name} takes {' and '.join(taken)} by position, got {len(args)} arguments: "
+            f"{', '.join(more)} are keywords, as in {method.__name__}({example})"
+        )
 
 
 # What to do in place of keywords that are others' words, or were ours in earlier versions.
@@ -120,8 +114,6 @@ def _refuse_unknown(called: str, named: dict[str, Any], known: list[str]) -> Non
 
 
 def _whole(fit: Callable[..., Any]) -> Any:
-    check = _check_of_arguments(fit)
-
     @functools.wraps(fit)
     def fit_or_restore(self: Any, *args: Any, **named: Any) -> Any:
         before = dict(vars(self))
@@ -131,7 +123,7 @@ def _whole(fit: Callable[..., Any]) -> Any:
             vars(self).clear()
             vars(self).update(before)
             if isinstance(error, TypeError):
-                check(self, args, named)
+                _check_arguments(fit, self, args, named)
             if isinstance(error, ArgumentError) and error.column is not None:
                 X = args[0] if args else named.get("X")
                 name_column(error, column_names(with_entries(X)))

@@ -11,7 +11,11 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    check_is_fitted,
+)
 
 from pairgram._support.arrays import read_rows, real_array
 from pairgram._support.checks import (
@@ -71,10 +75,7 @@ class _OfColumns(WholeFit, TransformerMixin, BaseEstimator, ABC):  # type: ignor
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
         """Return the names of the columns that are made."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        names = input_features if names is None else names
-        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names)
-        return np.array(self._names(names), object)
+        return np.array(self._names([*_check_feature_names_in(self, input_features)]), object)
 
     def _names(self, names: list[Any]) -> list[Any]:
         return names
