@@ -106,8 +106,8 @@ def test_rows_to_score_and_to_validate_get_the_same_message(kind, package):
     wrong, right = frame_of({"one": ONE, "it": REFUSED[kind][0]}), frame_of({"one": ONE, "it": ONE})
     wanted = refusal(ROADS["fit"], wrong)
     assert refusal(RankRLS().fit(right, Y, qid=QID).predict, wrong) == wanted
-    inputs = RankRLS(feature_map="standard").fit(right, Y, qid=QID).feature_map_.inputs_
-    assert refusal(inputs.transform, wrong) == wanted
+    scale = RankRLS(feature_map="standard").fit(right, Y, qid=QID).feature_map_
+    assert refusal(scale.transform, wrong) == wanted
     keyed = frame_of({"one": ONE, "it": REFUSED[kind][0], "key": QID, "y": Y})
     assert refusal(lambda: fit_many(RankRLS(), keyed, "y", by="key")) == wanted
 
