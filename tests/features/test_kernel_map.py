@@ -1,7 +1,6 @@
 """RandomFourier and Nystroem: draws, kernels, the fused path, files, bad parameters."""
 
 import gc
-import tracemalloc
 import weakref
 
 import numpy as np
@@ -44,7 +43,6 @@ MAPS = [
     pg.RandomFourier(40, random_state=0),
     pg.RandomFourier(40, kernel="laplacian", random_state=0),
     pg.RandomFourier(7, kernel="cauchy", gamma=2.0, random_state=0),
-    pg.RandomFourier(13, orthogonal=True, random_state=0),
     *[pg.Nystroem(k, **named, n_components=20, random_state=0) for k, named in PARAMETERS.items()],
     pg.Nystroem("tanimoto", n_components=20, random_state=0),
     pg.Nystroem(landmarks="kmeans", n_components=15, random_state=0),
@@ -59,7 +57,7 @@ def name_of(feature_map):
         getattr(feature_map, "landmarks", ""),
         type(feature_map).__name__,
     ]
-    return "-".join(map(str, [*changed, getattr(feature_map, "orthogonal", "")]))
+    return "-".join(map(str, changed))
 
 
 def fresh(feature_map, **parameters):
@@ -102,7 +100,6 @@ def test_the_draws_follow_a_generator(make):
     ("parameters", "exact"),
     [
         ({"kernel": "rbf"}, lambda X: rbf_kernel(X, gamma=0.4)),
-        ({"kernel": "rbf", "orthogonal": True}, lambda X: rbf_kernel(X, gamma=0.4)),
         ({"kernel": "laplacian"}, lambda X: laplacian_kernel(X, gamma=0.4)),
         ({"kernel": "cauchy"}, lambda X: cauchy_kernel(X, X, 0.4)),
     ],
@@ -127,44 +124,6 @@ def test_heavy_tails_keep_their_phases_in_float32():
     np.testing.assert_allclose(
         feature_map.transform(single), feature_map.transform(single.astype(float)), atol=2e-9
     )
-
-
-@pytest.mark.parametrize("n_components", [3, 8, 20])
-def test_orthogonal_draws(n_components):
-    X = np.zeros((2, 8))
-    W = pg.RandomFourier(n_components, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
-    for begin in range(0, n_components, 8):
-        group = W[:, begin : begin + 8]
-        products = group.T @ group
-        np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-12)
-    assert np.abs(W[:, 0] @ W[:, 8:]).max(initial=1.0) > 1e-3  # other groups are drawn anew
-
-
-def test_few_orthogonal_draws_take_no_square_matrix():
-    X = np.zeros((2, 1000))
-    feature_map = pg.RandomFourier(10, orthogonal=True, random_state=0)
-    tracemalloc.start()
-    try:
-        feature_map.fit(X)
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
-
-
-def test_orthogonal_draws_vary_less_than_others():
-    X = np.random.default_rng(0).normal(size=(30, 16))
-    errors = {}
-    for orthogonal in (False, True):
-        parts = []
-        for seed in range(40):
-            named = {"orthogonal": orthogonal, "random_state": seed}
-            Z = pg.RandomFourier(64, gamma=0.02, **named).fit_transform(X)
-            parts.append(np.mean((Z @ Z.T - rbf_kernel(X, gamma=0.02)) ** 2))
-        errors[orthogonal] = np.mean(parts)
-    W = pg.RandomFourier(20_000, gamma=0.5, orthogonal=True, random_state=0).fit(X).weights_
-    np.testing.assert_allclose((W**2).sum(axis=0).mean(), 16, rtol=0.02)
-    np.testing.assert_allclose((W**2).sum(axis=0).var(), 32, rtol=0.05)
-    assert errors[True] < 0.95 * errors[False]
 
 
 @given(st.integers(0, 2**31 - 1), st.sampled_from(sorted(PARAMETERS)), st.integers(1, 30))

@@ -53,7 +53,6 @@ def feature_maps():
         yield f"nodes {activation}", RandomNodes(6, activation, random_state=0)
     for kernel in ("rbf", "laplacian", "cauchy"):
         yield f"fourier {kernel}", RandomFourier(5, kernel=kernel, random_state=0)
-    yield "fourier orthogonal", RandomFourier(5, orthogonal=True, gamma=0.5, random_state=0)
     for kernel in KERNELS:
         yield f"nystroem {kernel}", Nystroem(kernel, n_components=3, random_state=0)
     yield "cross", Cross([0, 1], [2], keep=[3])

@@ -15,7 +15,7 @@ from pairgram._support.schema import FLOAT64, Array, Kind
 from pairgram.features.base import FeatureMap, Formula, finite_rows, generator, native_nodes
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Draws, RandomState, RowsLike
+    from pairgram._support.types import RandomState, RowsLike
 
 
 @dataclass(eq=False, repr=False)
@@ -35,13 +35,9 @@ class RandomFourier(FeatureMap):
         - "cauchy": ``Π_k 1 / (1 + γ² (x_k − y_k)²)``; W is Laplace with scale γ.
     gamma : float > 0 or None, default=None
         The parameter γ of the kernel. None stands for ``1 / n_features``.
-    orthogonal : bool, default=False
-        If True, the columns of W are orthogonal within groups of n_features columns, and their
-        lengths have the same distribution as before. The kernel is then approximated with less
-        variance. This is possible for "rbf" only.
     random_state : int, RandomState, Generator or None, default=None
-        Seed or source of W and b. Equal seeds give the draws of scikit-learn's ``RBFSampler`` (for
-        "rbf", not orthogonal).
+        Seed or source of W and b. For "rbf", equal seeds give the draws of scikit-learn's
+        ``RBFSampler``.
 
     Attributes
     ----------
@@ -57,10 +53,9 @@ class RandomFourier(FeatureMap):
 
     Notes
     -----
-    `transform` takes 2 · n · n_features · m flops, and about 1 ns per value for the cosine. For
-    orthogonal draws, `fit` takes about 4 · n_features · m · min(n_features, m) flops. The draws
-    depend only on the seed and on the numbers of features and components, not on the data. The
-    error of an approximated kernel value is O(1 / sqrt(m)).
+    `transform` takes 2 · n · n_features · m flops, and about 1 ns per value for the cosine. The
+    draws depend only on the seed and on the numbers of features and components, not on the data.
+    The error of an approximated kernel value is O(1 / sqrt(m)).
 
     `fit` gives a ``UserWarning`` if at least a third of the columns that vary have a standard
     deviation below a hundredth of the largest, in a sample of up to 1,024 rows. Such columns hardly
@@ -73,8 +68,7 @@ class RandomFourier(FeatureMap):
     ----------
     Rahimi, Recht. Random features for large-scale kernel machines. NIPS 2007. Algorithm 1, Fig. 1.
     Chen, Li, Dou, Liang, Lv. Ranking support vector machine with kernel approximation.
-    Computational Intelligence and Neuroscience, 2017. §3.2.2, Algorithm 2. Yu, Suresh, Choromanski,
-    Holtmann-Rice, Kumar. Orthogonal random features. NIPS 2016. §3.
+    Computational Intelligence and Neuroscience, 2017. §3.2.2, Algorithm 2.
 
     Examples
     --------
@@ -92,7 +86,6 @@ class RandomFourier(FeatureMap):
     _: KW_ONLY
     kernel: FourierKernel = "rbf"
     gamma: float | None = None
-    orthogonal: bool = False
     random_state: RandomState = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
@@ -103,10 +96,8 @@ class RandomFourier(FeatureMap):
         ValueError
             If a parameter is not as described. The message names it.
         """
-        check_parameters(self, "n_components", "RandomFourier.kernel", "orthogonal", "gamma")
+        check_parameters(self, "n_components", "RandomFourier.kernel", "gamma")
         n_components, kernel = int(self.n_components), self.kernel
-        if self.orthogonal and kernel != "rbf":
-            raise ValueError(f"orthogonal=True needs kernel='rbf', got kernel={kernel!r}")
         X = finite_rows(self, X, reset=True)
         warn_of_rows(self, X, getattr(self, "feature_names_in_", None))
         self.gamma_ = 1 / self.n_features_in_ if self.gamma is None else float(self.gamma)
@@ -117,8 +108,7 @@ class RandomFourier(FeatureMap):
         elif kernel == "cauchy":
             self.weights_ = rng.laplace(scale=self.gamma_, size=shape)
         else:
-            drawn = _orthogonal(rng, shape) if self.orthogonal else rng.normal(size=shape)
-            self.weights_ = (2 * self.gamma_) ** 0.5 * drawn
+            self.weights_ = (2 * self.gamma_) ** 0.5 * rng.normal(size=shape)
         self.bias_ = rng.uniform(0, 2 * np.pi, n_components)
         return self
 
@@ -149,15 +139,3 @@ class RandomFourier(FeatureMap):
     @property
     def _n_features_out(self) -> int:  # type: ignore[override]
         return len(self.bias_)
-
-
-def _orthogonal(rng: Draws, shape: tuple[int, int]) -> Vector:
-    """Return columns of random rotations, with the lengths of standard normal vectors."""
-    n_features, n_components = shape
-    groups = []
-    for begin in range(0, n_components, n_features):
-        size = (n_features, min(n_features, n_components - begin))
-        q, r = np.linalg.qr(rng.normal(size=size))
-        groups.append(q * np.where(np.diag(r) < 0, -1.0, 1.0))  # uniform among rotations
-    lengths = np.sqrt(rng.chisquare(n_features, n_components))
-    return np.hstack(groups) * lengths

@@ -30,7 +30,7 @@ from pairgram.features.base import (
 from pairgram.features.inputs import after_inputs, parts_of
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
+    from pairgram._support.types import Matrix, RandomState, RowsLike
 
 Activations = ActivationName | Sequence[ActivationName]
 COMPILED = {"sine": "sin"}  # names in compiled code that are others
@@ -72,13 +72,9 @@ class RandomNodes(FeatureMap):
         ``max(z, 0)``, "hardlim" ``[z ≥ 0]`` or "sine". Every entry of a list gets an equal share
         of the nodes. If the share is not a whole number, the first entries get one node more.
     weight_range : (float, float), default=(-1, 1)
-        Range of a. With ``distribution="normal"``, the bounds are one standard deviation below and
-        above the mean.
+        Range of a, which is uniform.
     bias_range : (float, float), default=(0, 1)
-        Range of b, in the same way. Gaussian nodes need b > 0: a uniform range must not reach below
-        0, and with ``distribution="normal"`` no drawn b may be 0 or less.
-    distribution : {"uniform", "normal"}, default="uniform"
-        Distribution of a and b.
+        Range of b, which is uniform. Gaussian nodes need b > 0, so it must not reach below 0.
     random_state : int, RandomState, Generator or None, default=None
         Seed or source of a and b.
 
@@ -128,7 +124,6 @@ class RandomNodes(FeatureMap):
     _: KW_ONLY
     weight_range: tuple[float, float] = (-1.0, 1.0)
     bias_range: tuple[float, float] = (0.0, 1.0)
-    distribution: str = "uniform"
     random_state: RandomState = None
 
     def fit(self, X: RowsLike, y: object = None) -> Self:
@@ -151,28 +146,26 @@ class RandomNodes(FeatureMap):
 
     def _draw(self, n_features: int) -> None:
         """Draw the nodes for a number of features."""
-        check_parameters(self, "n_nodes", "activation", "distribution")
+        check_parameters(self, "n_nodes", "activation")
         n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
         self._segments = segments(self.activation, n_nodes)
         self.activation_ = self.activation
         weight_range = check_range("weight_range", self.weight_range)
         bias_range = check_range("bias_range", self.bias_range)
-        uniform = self.distribution == "uniform"
-        if uniform and bias_range[0] < 0 and any(kind == "gaussian" for *_, kind in self._segments):
+        if bias_range[0] < 0 and any(kind == "gaussian" for *_, kind in self._segments):
             raise ValueError(
                 f"{NEED_POSITIVE}, but bias_range={bias_range} reaches below 0: take one of "
                 "positive numbers, such as (0, 1), the default"
             )
         rng = generator(self.random_state)
         shape = (n_features, n_nodes)
-        self.weights_ = _drawn(rng, self.distribution, weight_range, shape)
-        self.bias_ = _drawn(rng, self.distribution, bias_range, shape[1:])
+        self.weights_ = rng.uniform(*weight_range, shape)
+        self.bias_ = rng.uniform(*bias_range, n_nodes)
         for begin, end, kind in self._segments:
             if kind == "gaussian" and (self.bias_[begin:end] <= 0).any():
                 raise ValueError(
-                    f"{NEED_POSITIVE}, but bias_range={bias_range} gave others: take a higher one, "
-                    "or distribution='uniform' with (0, 1), the defaults"
+                    f"{NEED_POSITIVE}, but bias_range={bias_range} gave others: take a higher one"
                 )
 
     def _as_linear(self) -> LinearNodes | None:
@@ -282,15 +275,6 @@ def check_range(name: str, value: Any) -> tuple[float, float]:
     if not np.isfinite(high - low):
         raise ValueError(f"{name} must be a range whose width is finite, got {value!r}")
     return low, high
-
-
-def _drawn(
-    rng: Draws, distribution: str, bounds: tuple[float, float], shape: tuple[int, ...]
-) -> Vector:
-    low, high = bounds
-    if distribution == "uniform":
-        return rng.uniform(low, high, shape)
-    return rng.normal((low + high) / 2, (high - low) / 2, shape)
 
 
 @dataclass(frozen=True, eq=False)
