@@ -161,7 +161,7 @@ class LevelPairs:
         queries = Queries.make(len(numbers), qid=numbers)
         assert queries.ids is not None
         labelled = replace(data, queries=queries, query_weights=self.degrees[queries.ids])
-        sums, _ = sums_of(labelled, self.within)
+        sums, _, _ = sums_of(labelled, self.within)
         _, origin, _ = mean_of(data.take(np.arange(1)), self.within)
         weights, means = np.zeros(len(self.levels)), np.zeros((len(self.levels), len(sums)))
         for level in queries.ids.tolist():
@@ -183,8 +183,8 @@ class LevelPairs:
             )
         return numbers
 
-    def gram(self, found: LevelSums, counts: bool) -> PairSums:
-        """Return the statistics of all pairs; with `counts`, `n_varying` is known."""
+    def gram(self, found: LevelSums) -> PairSums:
+        """Return the statistics of all pairs."""
         known = self.pair_weights.any(axis=1)
         means = found.means - found.means[known].mean(axis=0) if known.any() else found.means
         off = self.pair_weights - np.diag(np.diag(self.pair_weights))
@@ -194,14 +194,13 @@ class LevelPairs:
         sums = np.asarray((sums + sums.T) / 2)
         if found.rounding.any():  # outputs that differ only by rounding do not differ
             clear_noise(sums, np.append(self.pair_weight * found.rounding**2, 0.0), 1.0)
-        varying = np.zeros(len(sums) - 1, np.int64) if counts else None
         return PairSums(
             self.settings,
             n_rows=found.n_rows,
             n_queries=1,
             sums=sums,
             sums_weight=self.pair_weight,
-            varying=varying,
+            varying=np.zeros(len(sums) - 1, np.int64),
         )
 
 
@@ -225,14 +224,12 @@ class Totals(NamedTuple):
     n_with_pairs: int
 
     @classmethod
-    def of(
-        cls, data: RankingData, settings: Pairs, levels: LevelPairs | None, counts: bool
-    ) -> Totals:
+    def of(cls, data: RankingData, settings: Pairs, levels: LevelPairs | None) -> Totals:
         """Return the statistics of some rows."""
         if levels is not None:
             spread = float(np.ptp(data.target(levels.within)))
             return cls(levels.sums(data), spread, levels.n_with_pairs)
-        gram = replace(PairSums.of(data, settings, counts=counts), feature_map=None)
+        gram = replace(PairSums.of(data, settings), feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
         return cls(gram, spread_of(data, settings), int(counted.sum()))
@@ -273,12 +270,9 @@ def statistics_of(
     table: Table,
     readers: Sequence[Reader],
     settings: Sequence[Pairs],
-    counts: bool,
     folds: Folds | None,
 ) -> Found:
     """Return the statistics of a table, which is read once.
-
-    With `counts`, they count the queries in which each feature varies, as scaling needs.
 
     Raises
     ------
@@ -288,12 +282,12 @@ def statistics_of(
     distinct, survey = tuple(dict.fromkeys(settings)), table.survey()
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
     pairs = [(one, LevelPairs.of(one, survey)) for one in distinct]
-    block = partial(_statistics, readers, pairs, counts, folds)
+    block = partial(_statistics, readers, pairs, folds)
     found = table.reduce(Task(block, join_by_key, needs_queries=whole))
     totals = {}
     for (number, at, fold), one in found.items():
         own, levels = pairs[at]
-        gram = one.gram if levels is None else levels.gram(one.gram, counts)
+        gram = one.gram if levels is None else levels.gram(one.gram)
         totals[number, own, fold] = one._replace(gram=replace(gram, settings=own))
     return totals
 
@@ -301,13 +295,12 @@ def statistics_of(
 def _statistics(
     readers: Sequence[Reader],
     pairs: Sequence[tuple[Pairs, LevelPairs | None]],
-    counts: bool,
     folds: Folds | None,
     rows: TableRows,
 ) -> Found:
     """Return the statistics of some rows of whole queries, for every reader and fold."""
     return {
-        (number, at, fold): Totals.of(data, *one, counts)
+        (number, at, fold): Totals.of(data, *one)
         for number, reader in enumerate(readers)
         for fold, data in parts_of(reader(rows), rows, folds)
         for at, one in enumerate(pairs)
@@ -464,7 +457,7 @@ def fit_ridges(
             coordinates = Coordinates.of_features(way.pattern, spec.settings)
         all_coordinates.append(coordinates)
         readers += Blocks.of(table, coordinates.data, scores).steps
-    totals = statistics_of(table, readers, spec.settings, any(spec.scales), folds)
+    totals = statistics_of(table, readers, spec.settings, folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates
         assert spec.alphas is not None
