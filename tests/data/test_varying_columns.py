@@ -7,14 +7,12 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
-from safetensors.numpy import load_file
 
 import forms
 import pairgram as pg
 import reference
 from axes import every
 from pairgram import Pairgram, RankRLS, _core
-from parts.files import read_file, write_file
 from parts.solvers import svm_training as training
 from problems import BY_STEPS, compiled, problems
 
@@ -186,33 +184,6 @@ def test_mapped_rows(feature_map, pairs):
     only = total - Pairgram.from_rows(*others[:2], qid=others[2], **named)
     if pairs is not None:  # equal rows are left, of which nothing can be learnt
         assert not only.G.any() and not only.solve(1.0).any()
-
-
-def test_files_that_hold_no_counts_keep_the_rule_of_rounding(tmp_path):
-    X, y, qid = dominated(1e9)
-    total = Pairgram.from_rows(X, y, qid=qid)
-    total.save(tmp_path / "new")
-    _, arrays, settings = read_file(tmp_path / "new", ("Pairgram",))
-    assert set(load_file(tmp_path / "new")) == {"sums", "varying", "ids"}
-    arrays, settings["state"]["ids"] = {"sums": arrays["sums"]}, None
-    write_file(tmp_path / "old", "Pairgram", arrays, settings)
-    old = Pairgram.load(tmp_path / "old")
-    assert old.n_varying is None and old.ids is None
-    assert not (old - Pairgram.from_rows(X[:10], y[:10])).G.any()
-    assert (Pairgram.from_rows(X, y, ids=None) + old).n_varying is None
-
-
-def test_estimators_do_not_count(monkeypatch):
-    given = []
-    real = _core.gram
-    monkeypatch.setattr(
-        _core, "gram", lambda *a, **named: given.append(named["varying"]) or real(*a, **named)
-    )
-    X, y, qid = dominated(1.0)
-    forms.RankRLS(form="primal").fit(X, y, qid=qid)
-    assert given == [None]
-    Pairgram.from_rows(X, y, qid=qid)
-    assert given[1].tolist() == [20, 20, 20, 20, 20]
 
 
 @every(

@@ -266,14 +266,13 @@ def _lists_of(total: PairSums) -> tuple[int, float, float | None]:
     """
     settings = total.settings
     n_lists = 0 if settings.kind is None or settings.joins_all_rows else total.n_queries
-    degrees = total.n_rows - n_lists if total.degrees is None else total.degrees
     of_rows = settings.kind is None and settings.weighting == "pairs"
     weight = None
     if settings.weighting == "documents" or of_rows or total.n_queries == 0:
         weight = total.query_weight  # comparisons are of no list
     elif settings.joins_all_rows and total.mean is not None:
         weight = total.factor
-    return n_lists, float(degrees - settings.joins_all_rows), weight
+    return n_lists, total.degrees - settings.joins_all_rows, weight
 
 
 def _without_own_list(

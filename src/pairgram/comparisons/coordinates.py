@@ -51,7 +51,7 @@ def _by_steps(
     form = "dual" if n_items < data.n_features and not scale else "primal"
     if not scipy.sparse.issparse(rows.stored):
         return direct()
-    seen = Coordinates(rows, scale=scale, work=work, compares=True).seen()
+    seen = Coordinates(rows, work=work, compares=True).seen()
     seconds = dual_seconds(data, work) if form == "dual" else primal_seconds(rows, work)
     most = most_products(seen.data, work, form, seconds, n_items)
     if most == 0.0 and not iterate:
@@ -74,7 +74,7 @@ def _direct(data: RankingData, kernel: bool, form: Form, scale: bool, work: Work
             compared(data, data.features()),
             parts_of(data.feature_map)[1],
         )
-        return Coordinates(rows, scale=scale, work=work, compares=feature_map is None)
+        return Coordinates(rows, work=work, compares=feature_map is None)
     n_items = data.X.shape[0]
     require_memory(n_items, True, data.feature_map if kernel else None, np.float64, basis=True)
     H: Any = None

@@ -192,9 +192,7 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     filled = sizes.get("filled", sizes["features"])
     require(filled == sizes["features"], f"want {sizes['features']} values of fill, got {filled}")
     scatter = settings["pairs"]["scope"] == "global" and settings["pairs"]["kind"] == "with_ties"
-    require(
-        "varying" not in arrays or arrays["varying"].min(initial=0) >= 0, "varying must be >= 0"
-    )
+    require(arrays["varying"].min(initial=0) >= 0, "varying must be >= 0")
     if "ids" in arrays:
         require(state["ids"] is not None, "ids must not be there if they are not checked")
         require((arrays["ids"][1:] > arrays["ids"][:-1]).all(), "ids must ascend")
@@ -211,7 +209,7 @@ STATISTICS: Mapping[str, Kind] = {
                 "n_queries": integer(0),
                 "sums_weight": number(),
                 "weight": AT_LEAST_0,
-                "degrees": optional(AT_LEAST_0),
+                "degrees": AT_LEAST_0,
                 "query_weight": optional(AT_LEAST_0),
                 "least_left": AT_LEAST_0,
                 "ids": optional(choice("check")),
@@ -224,7 +222,7 @@ STATISTICS: Mapping[str, Kind] = {
             "origin?": Array(FLOAT64, ("columns",)),
             "fill?": Array(FLOAT64, ("filled",)),
             "before?": Array(FLOAT64, ("columns",)),
-            "varying?": Array(INT64, ("outputs",)),
+            "varying": Array(INT64, ("outputs",)),
             "ids?": Array(("uint64",), ("ids",)),
         },
         _statistics,

@@ -321,7 +321,7 @@ class RidgeSpec(LeastSquares):
             if data.preferences is not None:
                 data = data.preferences.compared(data, data.features())
             work = self._work(data, validates)
-            return Coordinates(data, scale=scale, constraint=constraint, work=work)
+            return Coordinates(data, constraint=constraint, work=work)
         if self.search is not None:
             cv, holds_out = self.search.cv, self.search.criterion is None
             compares = data.preferences is not None and data.preferences.holds_one_by_one(cv)

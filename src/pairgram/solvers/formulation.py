@@ -77,8 +77,6 @@ class Coordinates:
         How many products conjugate gradients may take, without a matrix, before `instead` solves.
     instead : callable or None
         Returns the coordinates of direct solutions.
-    scale : bool
-        Whether the features may be scaled. This needs counts of the queries in which they vary.
     constraint : Constraint or None
         What the weights must be like. This needs the features in the primal form.
     work : Work
@@ -95,7 +93,6 @@ class Coordinates:
     coefs: Callable[[Vector], Vector] = np.asarray
     most_products: float = 0.0
     instead: Callable[[], Coordinates] | None = None
-    scale: bool = False
     constraint: Constraint | None = None
     work: Work = ONE_RIDGE
     told: str | None = None
@@ -142,7 +139,7 @@ class Coordinates:
             if not is_made(data.feature_map):
                 data = replace(data, X=kernel_matrix_of(data), feature_map=None)
             return cls(data, "dual", work=work)
-        primal = cls(data, scale=True) if scale else cls.of_features(data, settings)
+        primal = cls(data) if scale else cls.of_features(data, settings)
         primal = replace(primal, work=work)
         is_dual = not scale and (form if form != "auto" else primal.smaller_form()) == "dual"
         exact = form == "auto" and not work.path
@@ -299,7 +296,7 @@ class Coordinates:
         else:
             by_sums = is_held_out_by_sums(self.data, settings, self.work.n_alphas)
             of = PairSums.of_groups if by_sums else PairSums.of
-            made = of(self.data, settings, counts=self.scale)
+            made = of(self.data, settings)
         self.known[settings] = made
         return made
 

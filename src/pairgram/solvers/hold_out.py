@@ -341,7 +341,7 @@ def _by_band(
     once. The scores f follow from ``L f = Rᵀ R f`` and from products with K for the rows for which
     this tells nothing, one of each query and rows with little or no weight or pairs.
     """
-    if not (alphas >= band.least).all() or alphas[0] > LARGEST_RIDGE * band.form.largest:
+    if not band.serves(alphas) or alphas[0] > LARGEST_RIDGE * band.form.largest:
         return None
     problem = labelled.problem(settings)
     pivots = _core.laplacian_pivots(problem, largest=largest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -87,12 +88,12 @@ class PairSums:
         Only if all rows form pairs with ties: only these sums merge with ``scope="global"``.
     varying : ndarray of shape (n_features,), int64, or None
         The number of queries, and of comparisons, in which each feature varies. None
-        if it is not known.
+        before the first rows.
     parts : tuple of PairSums
         The sums of groups of which these are the sum, where they will be held out; else empty.
-    degrees : float or None
+    degrees : float
         The sum over lists of how many rows count, less one, times what the sums were multiplied by:
-        the labels' noise times this is what the best model leaves. None if it is not known.
+        the labels' noise times this is what the best model leaves.
     query_weight : float or None
         The weight of every query that counts, as it was given with the rows; None if they differ.
     fill : ndarray of shape (n_columns,), or of shape () before the first rows, or None
@@ -112,34 +113,23 @@ class PairSums:
     sums: Vector | None = None
     sums_weight: float = 0.0
     mean: Mean | None = None
-    varying: Rows | None = None
+    varying: Any = None
     parts: tuple[PairSums, ...] = ()
-    degrees: float | None = None
+    degrees: float = 0.0
     query_weight: float | None = 1.0
     fill: Vector | None = None
     before: Vector | None = None
     least_left: float = LEAST_LEFT
 
     @classmethod
-    def of(
-        cls,
-        data: RankingData,
-        settings: Pairs,
-        *,
-        counts: bool = False,
-        may_vanish: bool = False,
-    ) -> PairSums:
+    def of(cls, data: RankingData, settings: Pairs, *, may_vanish: bool = False) -> PairSums:
         """Return the sums of checked rows; see `with_rows`."""
-        empty = cls(settings)
-        return empty.with_rows(data, counts=counts, may_vanish=may_vanish)
+        return cls(settings).with_rows(data, may_vanish=may_vanish)
 
     @classmethod
-    def of_groups(cls, data: RankingData, settings: Pairs, *, counts: bool = False) -> PairSums:
+    def of_groups(cls, data: RankingData, settings: Pairs) -> PairSums:
         """Return the sums of checked rows, which are made group by group and keep their `parts`."""
-        parts = [
-            cls.of(part, settings, counts=counts, may_vanish=True)
-            for _, part in data.parts_held_together()
-        ]
+        parts = [cls.of(part, settings, may_vanish=True) for _, part in data.parts_held_together()]
         return replace(reduce(add, parts), parts=tuple(parts))
 
     @property
@@ -192,11 +182,11 @@ class PairSums:
         return self.factor * self.required()[:-1, -1]
 
     @property
-    def n_varying(self) -> Rows | None:
-        """The number of queries in which each feature varies, (n_features,); None if not known."""
-        if self.varying is not None and self.settings.joins_all_rows:
-            return (np.diag(self.required())[:-1] > 0).astype(np.int64)
-        return None if self.varying is None else self.varying.copy()
+    def n_varying(self) -> Any:
+        """The number of queries in which each feature varies; None before the first rows."""
+        if self.sums is not None and self.settings.joins_all_rows:
+            return (np.diag(self.sums)[:-1] > 0).astype(np.int64)
+        return copy(self.varying)
 
     def scale_factors(self, scale: bool) -> Vector | None:
         """Return the scale factors, or None if features are not to be scaled.
@@ -205,15 +195,14 @@ class PairSums:
         """
         if not scale:
             return None
-        squares, varying = self.factor * np.diag(self.required())[:-1], self.n_varying
-        if varying is not None:
-            lost = (varying > 0) & (squares < SMALLEST_SQUARES)
-            if lost.any():
-                j = int(np.argmax(lost))
-                raise ValueError(
-                    f"feature {self.name_of(j)} too small for scale=True: its weighted squared "
-                    f"differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} or more"
-                )
+        squares = self.factor * np.diag(self.required())[:-1]
+        lost = (self.n_varying > 0) & (squares < SMALLEST_SQUARES)
+        if lost.any():
+            j = int(np.argmax(lost))
+            raise ValueError(
+                f"feature {self.name_of(j)} too small for scale=True: its weighted squared "
+                f"differences add up to {squares[j]:.1g}, want {SMALLEST_SQUARES:g} or more"
+            )
         return scale_factors(squares)
 
     def solve(self, alpha: float, *, scale: bool = False) -> Vector:
@@ -302,13 +291,10 @@ class PairSums:
             return own._fit_checked(X, names) if is_known(own) else own.fit(X)
         return self.feature_map
 
-    def with_rows(
-        self, data: RankingData, *, counts: bool = False, may_vanish: bool = False
-    ) -> PairSums:
+    def with_rows(self, data: RankingData, *, may_vanish: bool = False) -> PairSums:
         """Return the sums with those of checked rows.
 
-        Their comparisons are pairs like those of labels. With `counts`, the queries in which each
-        feature varies are counted. For `may_vanish` see `sums_of`.
+        Their comparisons are pairs like those of labels. For `may_vanish` see `sums_of`.
         """
         if data.feature_map is None and self.feature_map is not None:
             fitted = self.fitted_map(data.X, self.names) if self.sums is None else self.feature_map
@@ -329,8 +315,7 @@ class PairSums:
         if data.query_weights is not None:
             known = np.unique(data.query_weights[data.query_weights > 0])
             query_weight = float(known[0]) if len(known) == 1 else None
-        varying = np.zeros(n_features + 1, dtype=np.int64) if counts else None
-        sums, sums_weight = sums_of(data, settings, varying=varying, may_vanish=may_vanish)
+        sums, sums_weight, varying = sums_of(data, settings, may_vanish=may_vanish)
         is_float32 = data.X.dtype == np.float32 and data.dtype == np.float32
         added = PairSums(
             self.settings,
@@ -341,8 +326,8 @@ class PairSums:
             sums,
             sums_weight,
             mean,
-            None if varying is None else varying[:-1],
-            degrees=degrees_of(data, settings) if counts else None,
+            varying,
+            degrees=degrees_of(data, settings),
             query_weight=query_weight,
             fill=self.fill,
             least_left=LEAST_OF_FLOAT32 if is_float32 else LEAST_LEFT,
@@ -360,7 +345,7 @@ class PairSums:
     def _with_comparisons(self, data: RankingData) -> PairSums:
         """Return the sums with those of comparisons, which are pairs too, but of no query."""
         differences = data.preferences.compared(data, data.features())
-        sums = PairSums.of(differences, Pairs(None), counts=True)
+        sums = PairSums.of(differences, Pairs(None))
         added = replace(
             sums,
             n_rows=data.preferences.n_pairs,
@@ -442,7 +427,7 @@ class PairSums:
                 sums_weight=times * self.sums_weight,
                 mean=None if mean is None else replace(mean, weight=number * mean.weight),
                 parts=(),
-                degrees=None if self.degrees is None else number * self.degrees,
+                degrees=number * self.degrees,
                 before=None if self.before is None else times * self.before,
             )
             diagonal = product.factor * np.diag(product.required())
@@ -465,12 +450,6 @@ class PairSums:
             mean, change = _joined_means(self.mean, other.mean, sign)
             sums += change
         n_rows, n_queries = self.n_rows + sign * other.n_rows, self.n_queries
-        varying = None
-        if self.varying is not None and other.varying is not None:
-            varying = np.maximum(self.varying + sign * other.varying, 0)
-        degrees = None
-        if self.degrees is not None and other.degrees is not None:
-            degrees = max(self.degrees + sign * other.degrees, 0.0)
         of_other, query_weight = other.query_weight, self.query_weight
         if self.sums_weight == 0:  # no query counts yet
             query_weight = of_other
@@ -485,9 +464,9 @@ class PairSums:
             sums=sums,
             sums_weight=self.sums_weight + sign * other.sums_weight,
             mean=mean,
-            varying=varying,
+            varying=np.maximum(self.varying + sign * other.varying, 0),
             parts=(),
-            degrees=degrees,
+            degrees=max(self.degrees + sign * other.degrees, 0.0),
             query_weight=query_weight,
             fill=other.fill if self.fill is None else self.fill,
             before=np.maximum(self.largest, other.largest),
@@ -512,7 +491,7 @@ class PairSums:
                 "factor by which they count now"
             )
         after = np.diag(sums)
-        by_size = self.settings.joins_all_rows or self.n_queries == 0 or self.varying is None
+        by_size = self.settings.joins_all_rows or self.n_queries == 0
         is_empty = self.n_rows == 0 and (after <= least).all()
         constant = after <= (least if is_empty else noise)
         if not by_size:
@@ -527,7 +506,7 @@ class PairSums:
             what, where = f"feature {self.name_of(j)}", ""
             if j == len(lost) - 1:
                 what = "the label"
-            elif not by_size and self.varying is not None:
+            elif not by_size:
                 where = f" varies in {self.varying[j]} of the queries left but"
             raise ValueError(
                 f"cannot subtract: {what}{where} has only {max(0.0, after[j]):.2g} of its sum of "

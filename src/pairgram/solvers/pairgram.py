@@ -85,8 +85,7 @@ class Pairgram:
     n_varying : ndarray of shape (n_features,), int64, or None
         The number of queries, and of comparisons, in which each feature varies, whatever their
         factors: in which two rows that count have different values or, for pointwise rows, a value
-        is not 0. With ``scope="global"`` it is 0 or 1. None means that it is not known, as in files
-        of versions that did not count.
+        is not 0. With ``scope="global"`` it is 0 or 1. None before the first rows.
     ids : "check" or None
         Whether ids are still checked.
     settings : dataclass
@@ -109,8 +108,8 @@ class Pairgram:
     A subtraction leaves rounding errors of the size of what was subtracted. If a feature varies in
     none of the queries that are left, its entries in G and g become exactly 0. If it still varies,
     but less is left than 1e-10 of the largest G_jj that was there, or 1e-4 with rows of float32,
-    no digits are left, and the subtraction is refused. With ``scope="global"``, or if `n_varying`
-    is not known, a share below 1e-13 counts as 0. What is left must be positive semidefinite, as
+    no digits are left, and the subtraction is refused. With ``scope="global"`` a
+    share below 1e-13 counts as 0. What is left must be positive semidefinite, as
     all sums of squares are: a subtraction that leaves a negative direction, by more than rounding,
     is refused, because what was subtracted was never added.
 
@@ -265,7 +264,7 @@ class Pairgram:
         ids = self._ids_with(data)
         with naming_not_finite(names):
             started = replace(before, names=names, fill=fill)
-            total = started.with_rows(data, counts=True)
+            total = started.with_rows(data)
         warn_of_end(ids, self._ids)
         return self._take(before, total, ids)
 
@@ -412,7 +411,7 @@ class Pairgram:
 
     @property
     def n_varying(self) -> Rows | None:
-        """The number of queries in which each feature varies, (n_features,); None if not known."""
+        """The number of queries in which each feature varies; None before the first rows."""
         return self._total.n_varying
 
     def __add__(self, other: Pairgram) -> Pairgram:

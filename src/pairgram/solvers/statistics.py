@@ -217,62 +217,48 @@ SMALLEST_SQUARES = 1e-297
 
 
 def sums_of(
-    data: RankingData,
-    settings: Pairs,
-    *,
-    varying: Rows | None = None,
-    may_vanish: bool = False,
-) -> tuple[Vector, float]:
-    """Return (the sums over [X, y], Σ W). It is a ValueError if X holds NaN or infinity.
+    data: RankingData, settings: Pairs, *, may_vanish: bool = False
+) -> tuple[Vector, float, Rows]:
+    """Return the sums over [X, y], Σ W, and the number of queries in which each feature varies.
 
-    A linear map is applied to the sums of the inputs instead of the rows, if that loses no digits.
-    `varying`, of shape (n_features + 1,), is set to the number of queries in which each feature
-    varies; its last entry is the number of queries in which any feature varies. Features that vary
-    by next to nothing are a ValueError; with `may_vanish` they count as constants, which is for a
-    part of rows that were accepted.
+    It is a ValueError if X holds NaN or infinity, or if all features vary by next to nothing; with
+    `may_vanish` they then count as constants, which is for a part of rows that were accepted. A
+    linear map is applied to the sums of the inputs instead of the rows, if that loses no digits.
     """
+    varying = np.zeros(data.n_features + 1, dtype=np.int64)  # the last is of any feature
     sums, pair_weight = _sums_of(data, settings, False, varying)
     squares = np.diag(sums)[:-1]
-    if squares.max(initial=0.0) < SMALLEST_SQUARES:
+    if (most := squares.max(initial=0.0)) < SMALLEST_SQUARES:
         data.require_pair_weight(settings, pair_weight)
-        if not may_vanish:
-            _refuse_vanished(data, settings, squares)
+        makes_nodes = node_map_of(data.feature_map, data.X.dtype) is not None
+        # What nodes make of rows that differ may be equal but for rounding.
+        is_equal = makes_nodes and most == 0 and factors_of(data.feature_map) is None
+        if varying[-1] and not (may_vanish or is_equal):
+            origin = "X" if data.feature_map is None else "what the feature map makes"
+            what = f"{origin} or the weights" if data.may_vanish else origin
+            raise ValueError(
+                f"{what} too small: of no feature do weighted squared differences add up to "
+                f"{SMALLEST_SQUARES:g} or more, {most:.1g} at most: multiply X, as StandardScaler "
+                "does"
+            )
         sums[: len(squares)], sums[:, : len(squares)] = 0.0, 0.0
-    return sums, pair_weight
-
-
-def _refuse_vanished(data: RankingData, settings: Pairs, squares: Vector) -> None:
-    """Raise a ValueError if features vary, but their squared differences are too small."""
-    makes_nodes = node_map_of(data.feature_map, data.X.dtype) is not None
-    if makes_nodes and not squares.any() and factors_of(data.feature_map) is None:
-        return  # what nodes make of rows that differ is equal but for rounding
-    varying = np.zeros(len(squares) + 1, dtype=np.int64)
-    _sums_of(data, settings, False, varying)
-    if varying[-1] == 0:
-        return
-    origin = "X" if data.feature_map is None else "what the feature map makes"
-    what = f"{origin} or the weights" if data.may_vanish else origin
-    most = squares.max(initial=0.0)
-    raise ValueError(
-        f"{what} too small: of no feature do weighted squared differences add up to "
-        f"{SMALLEST_SQUARES:g} or more, {most:.1g} at most: multiply X, as StandardScaler does"
-    )
+    return sums, pair_weight, varying[:-1]
 
 
 def _sums_of(
-    data: RankingData, settings: Pairs, constant: bool, varying: Rows | None
+    data: RankingData, settings: Pairs, constant: bool, varying: Rows
 ) -> tuple[Vector, float]:
-    if varying is not None:
-        varying[:] = 0
+    """Return the sums over [X, y] or [X, 1, y], and Σ W, and count the queries with differences."""
+    varying[:] = 0
     nodes = None if data.feature_map is None else linear_nodes(data.feature_map)
     if nodes is not None and nodes.acts_on_sums():
         # The offsets of the nodes cancel in differences within pairs.
         offsets, inputs = settings.kind is None, replace(data, feature_map=nodes.before)
-        of_inputs = None if varying is None else np.zeros(inputs.n_features + 1, dtype=np.int64)
+        of_inputs = np.zeros(inputs.n_features + 1, dtype=np.int64)
         sums, pair_weight = _sums_of(inputs, settings, offsets, of_inputs)
-        if varying is not None and of_inputs is not None:  # nodes are sums of the inputs
-            has_values = int(np.count_nonzero(inputs.has_pairs(settings)))
-            varying[:] = has_values if offsets else of_inputs[-1]
+        varying[:] = of_inputs[-1]  # nodes are sums of the inputs
+        if offsets:
+            varying[:] = np.count_nonzero(inputs.has_pairs(settings))
         return _apply(nodes, sums, offsets), pair_weight
     scales = None
     if settings.kind is not None and data.feature_map is not None:
@@ -294,8 +280,7 @@ def _sums_of(
         targets = data.targets(settings, constant=constant)
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             factors = SparseGram.of(data, settings, targets=targets)
-            if varying is not None:
-                count_varying(data, settings.kind is None, factors.has_weight, varying)
+            count_varying(data, settings.kind is None, factors.has_weight, varying)
             sums, pair_weight = factors.matrix(), factors.pair_weight
             clear_noise(sums, factors.diagonal()[1])
     else:

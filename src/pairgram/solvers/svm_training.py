@@ -488,13 +488,8 @@ def _counted(settings: SolverSettings, reads_features: bool, data: RankingData) 
 
 def _gram(settings: SolverSettings, features: Features) -> PairSums:
     """Return the Gram matrix of the pairs of some queries: it does not depend on what is fitted."""
-    data, pairs = replace(features.data, offset=None), settings.pairs
-    if data.preferences is not None:
-        data, pairs = data.preferences.compared(data, data.features()), Pairs(None)
-    total = PairSums(pairs).with_rows(data)
-    if pairs.kind is None:  # their weight is that of both orders, as of other pairs
-        total = replace(total, sums_weight=2 * total.sums_weight)
-    return total if data.feature_map is None else replace(total, feature_map=None)
+    total = PairSums(settings.pairs).with_rows(replace(features.data, offset=None))
+    return replace(total, feature_map=None)
 
 
 def _diagonal(settings: SolverSettings, features: Features) -> Vector:

@@ -59,9 +59,9 @@ class Totals(NamedTuple):
     n_with_pairs: int
 
     @classmethod
-    def of(cls, data: RankingData, settings: Pairs, counts: bool) -> Totals:
+    def of(cls, data: RankingData, settings: Pairs) -> Totals:
         """Return the statistics of some rows."""
-        gram = replace(PairSums.of(data, settings, counts=counts), feature_map=None)
+        gram = replace(PairSums.of(data, settings), feature_map=None)
         # Pairs of all rows may be pairs of rows of different blocks.
         counted = data.v > 0 if settings.joins_all_rows else data.has_pairs(settings)
         return cls(gram, spread_of(data, settings), int(counted.sum()))
@@ -100,16 +100,12 @@ def statistics_of(
     table: Table,
     readers: Sequence[Reader],
     settings: Sequence[Pairs],
-    counts: bool,
     folds: Folds | None,
 ) -> Found:
-    """Return the statistics of a table, which is read once.
-
-    With `counts`, they count the queries in which each feature varies, as scaling needs.
-    """
+    """Return the statistics of a table, which is read once."""
     distinct = tuple(dict.fromkeys(settings))
     whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
-    block = partial(_statistics, readers, distinct, counts, folds)
+    block = partial(_statistics, readers, distinct, folds)
     found = table.reduce(Task(block, join_by_key, needs_queries=whole))
     return {
         (number, distinct[at], fold): one._replace(gram=replace(one.gram, settings=distinct[at]))
@@ -120,13 +116,12 @@ def statistics_of(
 def _statistics(
     readers: Sequence[Reader],
     settings: Sequence[Pairs],
-    counts: bool,
     folds: Folds | None,
     rows: TableRows,
 ) -> Found:
     """Return the statistics of some rows of whole queries, for every reader and fold."""
     return {
-        (number, at, fold): Totals.of(data, one, counts)
+        (number, at, fold): Totals.of(data, one)
         for number, reader in enumerate(readers)
         for fold, data in parts_of(reader(rows), rows, folds)
         for at, one in enumerate(settings)
@@ -252,7 +247,7 @@ def fit_ridges(
             coordinates = Coordinates.of_features(way.pattern, spec.settings)
         all_coordinates.append(coordinates)
         readers.append(Blocks.of(table, coordinates.data, scores).step)
-    totals = statistics_of(table, readers, spec.settings, any(spec.scales), folds)
+    totals = statistics_of(table, readers, spec.settings, folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates
         assert spec.alphas is not None

@@ -165,7 +165,7 @@ def _added(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
     data = data_of_block(pattern, None, rows)
     ids = empty._ids_with(data)
-    return empty._of(empty._total.with_rows(data, counts=True), ids)
+    return empty._of(empty._total.with_rows(data), ids)
 
 
 def _both_added(first: Pairgram, second: Pairgram) -> Pairgram:
