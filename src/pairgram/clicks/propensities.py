@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 from numpy.typing import ArrayLike
-from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
 
-from pairgram._support.arrays import read_rows, real_array
-from pairgram._support.checks import ArgumentError, Rows, Vector, require_finite, warn_caller
-from pairgram._support.parameters import FLAG, check_setting, check_size
+from pairgram._support.arrays import real_array
+from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.parameters import FLAG, check_setting
 from pairgram.data.queries import as_ids, codes_of_objects
-from pairgram.features.base import generator
 
-if TYPE_CHECKING:
-    from pairgram._support.types import RandomState, RowsLike
-
-MAX_STEPS, EM_STEPS = 100, 500
+MAX_STEPS = 100
 TOLERANCE = 1e-10
-SMALLEST = 1e-6  # of a propensity and of a probability, in the steps of regression-EM
 
 
 class Propensities(NamedTuple):
@@ -36,7 +30,7 @@ class Propensities(NamedTuple):
         1 for the first position. Others may be above 1, by chance or because users see them first.
     standard_error : ndarray of shape (n_positions,), float64
         The standard errors, over queries, of the logarithms of the propensities; 0 for the first
-        position. NaN if they are not known.
+        position.
     n_clicks : ndarray of shape (n_positions,), int64
         The number of clicks on each position from which its propensity was estimated.
     """
@@ -81,12 +75,9 @@ def estimate_propensities(
     position: ArrayLike,
     click: ArrayLike,
     *,
+    item: ArrayLike,
     qid: ArrayLike | None = None,
-    item: ArrayLike | None = None,
-    X: RowsLike | None = None,
     monotone: bool = False,
-    n_resamples: int = 0,
-    random_state: RandomState = None,
 ) -> Propensities:
     """Estimate from clicks the probability that users look at each position.
 
@@ -95,26 +86,18 @@ def estimate_propensities(
     position : array-like of shape (n_rows,) of whole numbers
         The place at which a row was shown, from 1. Rows of position 0 or NaN were not shown.
     click : array-like of shape (n_rows,), ≥ 0
-        How often the row was clicked there; 0 or 1 with `X`.
+        How often the row was clicked there.
     qid : array-like of shape (n_rows,), or None
         Ids of what users searched for. A query may have been shown many times, with one id; these
         are not the ids of the lists that were shown. Standard errors are over these queries. None
         takes every item as a query of its own.
-    item : array-like of shape (n_rows,), or None
+    item : array-like of shape (n_rows,)
         Ids of documents. Propensities are estimated from documents that were shown at several
         positions for the same query, because they are equally good at all of them (intervention
         harvesting). The same id in two queries means two documents. Without `qid`, an id must
-        therefore identify both the document and the query. Either `item` or `X` must be given.
-    X : array-like of shape (n_rows, n_features), or None
-        Features of the rows, in place of `item`. A logistic regression on them then models how
-        attractive a row is (regression-EM). Its propensities are only as good as this regression:
-        if lists were ordered by the features, position and features can hardly be told apart.
+        therefore identify both the document and the query.
     monotone : bool, default=False
         Whether propensities must not grow from one position to the next.
-    n_resamples : int ≥ 0, default=0
-        The number of bootstrap samples of queries for the standard errors. With 0 and `item`, the
-        limit of many samples is computed by a formula. With 0 and `X`, they are NaN.
-    random_state : int, RandomState, Generator or None, default=None
 
     Returns
     -------
@@ -123,14 +106,8 @@ def estimate_propensities(
     Raises
     ------
     ValueError
-        If neither `item` nor `X` is given, or both are; if items do not link all positions to the
-        first, or a position has no click on the items that link it; or if an argument is not as
-        described.
-
-    Warns
-    -----
-    UserWarning
-        If regression-EM did not converge.
+        If items do not link all positions to the first, or a position has no click on the items
+        that link it; or if an argument is not as described.
 
     Notes
     -----
@@ -147,8 +124,6 @@ def estimate_propensities(
     Agarwal, Zaitsev, Wang, Li, Najork, Joachims (2019). Estimating position bias without intrusive
     interventions. WSDM (what is compared). Hausman, Hall, Griliches (1984). Econometric models for
     count data with an application to the patents-R&D relationship. Econometrica 52 (how).
-    Wang, Golbandi, Bendersky, Metzler, Najork (2018). Position bias estimation for unbiased
-    learning to rank in personal search. WSDM (with X).
 
     Examples
     --------
@@ -162,8 +137,6 @@ def estimate_propensities(
     [1.0, 0.5, 0.3, 0.3]
     """
     check_setting("monotone", monotone, FLAG)
-    if n_resamples != 0:
-        check_size("n_resamples", n_resamples)
     place, clicks = _positions(position), real_array(click, "click")
     if clicks.shape != place.shape:
         raise ArgumentError(
@@ -173,12 +146,6 @@ def estimate_propensities(
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ArgumentError("click", f"must be >= 0, got {clicks[row]} in {{place}}", row=row)
-    if (item is None) == (X is None):
-        raise ArgumentError(
-            "item",
-            "or X must be given, and not both: ids of items that were shown at several positions, "
-            "or features of the rows",
-        )
     shown = place > 0
     if (hidden := (clicks > 0) & ~shown).any():
         row = int(np.argmax(hidden))
@@ -188,32 +155,9 @@ def estimate_propensities(
         raise ArgumentError("click", "has no click on a row that was shown")
     n_rows = len(place)
     query = None if qid is None else _codes(qid, n_rows, "qid")
-    if X is not None:
-        rows = read_rows(X, "X", sparse=False)
-        require_finite(rows, "X")
-        if len(rows) != n_rows:
-            raise ArgumentError("X", f"must have {n_rows} rows, as position has, got {len(rows)}")
-        of_query = np.arange(n_rows) if query is None else query
-        log: _Rows | _Cells = _Rows(place[shown], clicks[shown], of_query[shown], rows[shown])
-    else:
-        assert item is not None
-        codes = _codes(item, n_rows, "item")
-        log = _Cells.of(place, clicks, codes, query)
-    found = log.solve(None)
+    log = _Cells.of(place, clicks, _codes(item, n_rows, "item"), query)
+    found = log.solve()
     errors = log.errors(found)
-    if n_resamples:
-        rng, n_queries = generator(random_state), int(log.query.max(initial=-1)) + 1
-        draws = np.array(
-            [
-                log.solve(
-                    np.bincount(
-                        (rng.random(n_queries) * n_queries).astype(np.int64), minlength=n_queries
-                    )
-                )
-                for _ in range(n_resamples)
-            ]
-        )
-        errors = draws.std(axis=0, ddof=1) if n_resamples > 1 else np.full(len(found), np.nan)
     n_clicks = log.clicks_of_positions
     if monotone and len(found) > 1:
         found = isotonic_regression(found, sample_weight=n_clicks, increasing=False)
@@ -339,31 +283,27 @@ class _Cells(NamedTuple):
         own.data /= np.repeat(own.sum(axis=1), np.diff(own.indptr))
         return own
 
-    def _step(self, logs: Vector, weight: Vector) -> tuple[Vector, Vector, float]:
-        """Return the gradient, minus the Hessian and the likelihood, for weights of items."""
-        shares, total = self._shares(logs), weight * self.clicked.sum(axis=1)
-        gradient = weight @ self.clicked - total @ shares
+    def _step(self, logs: Vector) -> tuple[Vector, Vector, float]:
+        """Return the gradient, minus the Hessian and the likelihood."""
+        shares, total = self._shares(logs), np.asarray(self.clicked.sum(axis=1))
+        gradient = self.clicks_of_positions - total @ shares
         weighted = shares.copy()
         weighted.data = weighted.data * np.repeat(total, np.diff(shares.indptr))
         hessian = np.diag(total @ shares) - (weighted.T @ shares).toarray()
-        value = float(
-            np.repeat(weight, np.diff(shares.indptr)) @ (self.clicked.data * np.log(shares.data))
-        )
-        return gradient, hessian, value
+        return gradient, hessian, float(self.clicked.data @ np.log(shares.data))
 
-    def solve(self, counts: Rows | None) -> Vector:
-        """Return the logarithms of the propensities, with queries as often as counts say."""
-        weight = np.ones(len(self.query)) if counts is None else counts[self.query].astype(float)
+    def solve(self) -> Vector:
+        """Return the logarithms of the propensities."""
         n_positions = len(self.positions)
         logs = -np.log(np.arange(1.0, n_positions + 1))
-        gradient, hessian, value = self._step(logs, weight)
+        gradient, hessian, value = self._step(logs)
         for _ in range(MAX_STEPS):
             step = np.append(0.0, np.linalg.lstsq(hessian[1:, 1:], gradient[1:])[0])
             step *= min(1.0, 4.0 / max(np.abs(step).max(), 1e-300))
             if np.abs(step).max() < TOLERANCE:
                 break
             for _ in range(30):  # the function is concave, and so a shorter step is higher
-                found = self._step(logs + step, weight)
+                found = self._step(logs + step)
                 if found[2] >= value - 1e-12 * abs(value):
                     break
                 step /= 2
@@ -374,7 +314,7 @@ class _Cells(NamedTuple):
     def errors(self, logs: Vector) -> Vector:
         """Return standard errors over queries: the limit of drawing these many times."""
         shares, total = self._shares(logs), np.asarray(self.clicked.sum(axis=1))
-        _, hessian, _ = self._step(logs, np.ones(len(total)))
+        _, hessian, _ = self._step(logs)
         rest = self.clicked - scipy.sparse.diags_array(total) @ shares
         n_queries = int(self.query.max(initial=-1)) + 1
         owner = scipy.sparse.csr_array(
@@ -398,80 +338,3 @@ def _counted(key: Rows, clicks: Vector) -> tuple[Rows, Vector, Vector]:
     first = np.flatnonzero(np.diff(key, prepend=-1))
     n_rows = np.diff(first, append=len(key)).astype(float)
     return key[first], n_rows, np.add.reduceat(clicks, first)
-
-
-class _Rows:
-    """Rows that were shown, with features that say how attractive they are."""
-
-    def __init__(self, place: Rows, clicks: Vector, query: Rows, X: Vector) -> None:
-        above = clicks > 1
-        if above.any():
-            row = int(np.argmax(above))
-            raise ArgumentError(
-                "click", f"must be 0 or 1 with X, got {clicks[row]:g} in row {row} that was shown"
-            )
-        self.positions, self.column = np.unique(place, return_inverse=True)
-        self.clicks, self.query = clicks, np.unique(query, return_inverse=True)[1]
-        spread = X.std(axis=0)
-        kept = spread > 0
-        self.X = np.column_stack(
-            [np.ones(len(X)), (X[:, kept] - X[:, kept].mean(axis=0)) / spread[kept]]
-        ).astype(np.float64)
-        n_clicks = self.clicks_of_positions
-        if (n_clicks == 0).any():
-            lacking = self.positions[n_clicks == 0]
-            raise ArgumentError(
-                "click",
-                f"has no click on position {_listed(lacking)}: leave their rows out",
-            )
-
-    @property
-    def clicks_of_positions(self) -> Vector:
-        return np.asarray(
-            np.bincount(self.column, self.clicks, minlength=len(self.positions)), np.float64
-        )
-
-    def solve(self, counts: Rows | None) -> Vector:
-        """Return the logarithms of the propensities by regression-EM."""
-        weight = np.ones(len(self.clicks)) if counts is None else counts[self.query].astype(float)
-        n_positions, column = len(self.positions), self.column
-
-        def mean_of(values: Vector) -> Vector:
-            sums = np.bincount(column, weight * values, minlength=n_positions)
-            weights = np.bincount(column, weight, minlength=n_positions)
-            return sums / np.maximum(weights, 1e-300)
-
-        looks = np.clip(mean_of(self.clicks), SMALLEST, None)
-        looks = looks / looks.max() * (1 - SMALLEST)
-        coef = np.zeros(self.X.shape[1])
-        for _ in range(EM_STEPS):
-            good = np.clip(expit(self.X @ coef), SMALLEST, 1 - SMALLEST)
-            seen = looks[column]
-            not_clicked = np.maximum(1 - seen * good, SMALLEST)
-            looked = np.where(self.clicks > 0, 1.0, seen * (1 - good) / not_clicked)
-            attractive = np.where(self.clicks > 0, 1.0, (1 - seen) * good / not_clicked)
-            new = np.clip(mean_of(looked), SMALLEST, 1 - SMALLEST)
-            coef = _logistic_step(self.X, attractive, weight, coef)
-            change = np.abs(np.log(new / looks)).max()
-            looks = new
-            if change < 1e-5:
-                break
-        else:
-            warn_caller(
-                f"regression-EM did not converge in {EM_STEPS} steps: the last changed a "
-                f"propensity by {change:.1e} of itself",
-                UserWarning,
-            )
-        return np.log(looks / looks[0])
-
-    def errors(self, logs: Vector) -> Vector:
-        """Return NaN: the last step does not tell how uncertain the regression is."""
-        return np.append(0.0, np.full(len(logs) - 1, np.nan))
-
-
-def _logistic_step(X: Vector, target: Vector, weight: Vector, coef: Vector) -> Vector:
-    """Return the weights of features after a step of Newton's method towards the targets."""
-    good = expit(X @ coef)
-    curvature = weight * np.maximum(good * (1 - good), 1e-4)
-    hessian = X.T @ (curvature[:, None] * X) + 1e-6 * weight.sum() * np.eye(X.shape[1])
-    return coef + np.linalg.solve(hessian, X.T @ (weight * (target - good)))
