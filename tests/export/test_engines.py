@@ -55,11 +55,7 @@ def data():
 
 ENGINES = {
     "solr": lambda m: export.to_solr(m, "m", store="s", features=NAMES),
-    "solr, normalizers": lambda m: export.to_solr(m, "m", features=NAMES, normalizers="engine"),
     "plugin": lambda m: export.to_ltr_plugin(m, "m", features=NAMES),
-    "plugin, normalizers": lambda m: export.to_ltr_plugin(
-        m, "m", features=NAMES, normalizers="engine"
-    ),
     "ranklib": lambda m: export.to_ranklib(m, features=NAMES),
     "vespa": lambda m: export.to_vespa(m, "m", features=VESPA),
     "onnx": lambda m: export.to_onnx(m, features=NAMES),
@@ -141,7 +137,7 @@ def test_every_model_in_every_engine(data, models, name, engine):
     X, _, qid = data
     model, engines = models[name], MODELS[name][1]
     if engine not in engines:
-        with pytest.raises(ValueError, match=r"take|fit|normalizers"):
+        with pytest.raises(ValueError, match=r"take|fit"):
             ENGINES[engine](model)
         return
     parity = export.verify(ENGINES[engine](model), model, X[SOME], qid[SOME])
@@ -227,11 +223,6 @@ def test_solr_has_the_keys_and_numbers_that_it_wants(data):
     assert body["class"] == "org.apache.solr.ltr.model.LinearModel"
     assert [one["name"] for one in body["features"]] == NAMES
     assert body["params"]["weights"].keys() == {*NAMES}
-    scaled = export.to_solr(linear, "m1", features=NAMES, normalizers="engine")
-    for feature in scaled["features"]:
-        assert feature["norm"]["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
-        assert all(isinstance(value, str) for value in feature["norm"]["params"].values())
-        assert {*feature["norm"]["params"]} == {"avg", "std"}
     hidden = RankRLS(feature_map=nodes("sigmoid")).fit(X, y, qid=qid)
     body = json.dumps(export.to_solr(hidden, "m1", features=NAMES))
     layers = json.loads(body)["params"]["layers"]
@@ -262,27 +253,20 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
     scores = X @ [weights[name] for name in NAMES] + weights["one"]
     assert 0 <= scores.min() <= 2.1e-6 * abs(lowest)
     assert export.verify(body, model, X, qid).n_reordered == 0
-    engine = export.to_ltr_plugin(
-        RankRLS(feature_map="minmax").fit(X, y, qid=qid), "m", features=NAMES, normalizers="engine"
-    )
-    norms = engine["model"]["model"]["feature_normalizers"]
-    assert {*norms["a"]["standard"]} == {"mean", "standard_deviation"}
 
 
 @pytest.mark.parametrize("name", MODELS)
-@every(engine=["solr", "solr, normalizers", "plugin", "plugin, normalizers"])
+@every(engine=["solr", "plugin"])
 def test_bodies_are_as_the_engines_describe_them(models, name, engine):
     engines = MODELS[name][1]
     if engine not in engines:
         return
     body = json.loads(json.dumps(ENGINES[engine](models[name]), allow_nan=False))
-    if engine.startswith("plugin"):
+    if engine == "plugin":
         jsonschema.validate(body, schemas.PLUGIN)
         definition = json.loads(body["model"]["model"]["definition"])
         jsonschema.validate(definition, schemas.PLUGIN_DEFINITION)
         assert definition.keys() == {*NAMES}
-        norms = body["model"]["model"].get("feature_normalizers", {})
-        assert norms.keys() <= {*NAMES}
     elif engines is LINEAR:
         jsonschema.validate(body, schemas.SOLR_LINEAR)
         assert body["params"]["weights"].keys() == {one["name"] for one in body["features"]}
@@ -299,13 +283,6 @@ def test_bodies_are_as_the_engines_describe_them(models, name, engine):
 
 def test_schemas_refuse_what_engines_refuse(data):
     X, y, qid = data
-    body = ENGINES["solr, normalizers"](RankRLS(feature_map="standard").fit(X, y, qid=qid))
-    jsonschema.validate(body, schemas.SOLR_LINEAR)
-    for feature in body["features"]:
-        params = feature["norm"]["params"]
-        params["avg"] = float(params["avg"])
-    with pytest.raises(jsonschema.ValidationError, match="is not of type 'string'"):
-        jsonschema.validate(body, schemas.SOLR_LINEAR)
     body = ENGINES["plugin"](RankRLS().fit(X, y, qid=qid))
     inner = body["model"]["model"]
     inner["definition"] = json.loads(inner["definition"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -26,14 +25,13 @@ from pairgram.export.form import (
 )
 from pairgram.export.formulas import Atom, Sum, leaves
 from pairgram.export.onnx import to_onnx
-from pairgram.export.stores import PLUGIN, SOLR, Features, of_features
+from pairgram.export.stores import PLUGIN, SOLR, of_features
 from pairgram.export.text import Dialect, expression, tests_added
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 Vector = NDArray[np.float64]
-Normalizers = Literal["fold", "engine"]
 Phase = Literal["first", "second", "global"]
 
 # ZooKeeper, which keeps Solr's models, refuses more bytes than this by default.
@@ -64,7 +62,6 @@ def to_solr(
     *,
     store: str | None = None,
     features: Sequence[str] | None = None,
-    normalizers: Normalizers = "fold",
     fields: Mapping[str, str] | None = None,
 ) -> SolrModel:
     """Return a model for Solr's learning-to-rank module, as the body of a request.
@@ -83,9 +80,6 @@ def to_solr(
     features : list of str or None, default=None
         The names of Solr's features, in the order of the columns of X. None takes the column names
         that the model was fitted with. It is needed if the model was fitted without names.
-    normalizers : {"fold", "engine"}, default="fold"
-        "fold" multiplies scales into the weights. "engine" writes scales as Solr's normalizers, so
-        that the weights are those of the scaled columns.
     fields : mapping of str to str, or None, default=None
         For names of columns, the fields of the index that hold their values. Categories, missing
         values, bins and functions of a column become features that Solr computes from its field; a
@@ -134,28 +128,16 @@ def to_solr(
     columns, texts = form.names, form.texts
     made, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
     names = [*made.atoms]
-    _check_normalizers(normalizers)
-    listed: list[dict[str, Any]] = [{"name": one} for one in names]
     if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
-        weights, norms = _linear(form, tree, made, normalizers)
-        for at, (avg, std) in norms.items():
-            listed[at]["norm"] = {
-                "class": "org.apache.solr.ltr.norm.StandardNormalizer",
-                "params": {"avg": repr(avg), "std": repr(std)},
-            }
+        weights = _by_column(tree, len(names))
         params: dict[str, Any] = {"weights": dict(zip(names, weights.tolist(), strict=True))}
         kind = "LinearModel"
     else:
-        if normalizers == "engine":
-            raise ValueError(
-                "normalizers='engine' is for linear models: nodes and quantiles take scales into "
-                "their weights, normalizers='fold'"
-            )
         kind, params = "NeuralNetworkModel", {"layers": _layers(tree, len(names))}
     body = {
         "class": f"org.apache.solr.ltr.model.{kind}",
         "name": name,
-        "features": listed,
+        "features": [{"name": one} for one in names],
         "params": params,
     }
     if store is not None:
@@ -198,41 +180,12 @@ def _warn_missing(form: Form, engine: str, expression: str = "") -> None:
     )
 
 
-def _check_normalizers(value: object) -> None:
-    if value not in ("fold", "engine"):
-        raise ValueError(f"normalizers must be 'fold' or 'engine', got {value!r}")
-
-
 def _by_column(tree: Sum, n_columns: int) -> Vector:
     """Return the weights of columns, of which a formula is the sum but for a constant."""
     weights = np.zeros(n_columns)
     for weight, atom in tree.entries(0):
         weights[atom.source] += weight
     return weights
-
-
-def _linear(
-    form: Form, tree: Sum, made: Features, normalizers: Normalizers
-) -> tuple[Vector, dict[int, tuple[float, float]]]:
-    """Return the weights of features, and the (centre, scale) of those that the engine scales."""
-    weights = _by_column(tree, len(made.atoms))
-    norms: dict[int, tuple[float, float]] = {}
-    if normalizers == "fold":
-        return weights, norms
-    scaled = [leaf for leaf in leaves(form.columns) if leaf.kind == "affine"]
-    for source, n_columns in Counter(leaf.source for leaf in scaled).items():
-        if n_columns > 1:
-            raise ValueError(
-                f"normalizers='engine' needs every column once, but {form.names[source]!r} "
-                "is used twice: take normalizers='fold'"
-            )
-    for leaf in scaled:
-        factor, offset = leaf.values.tolist()
-        if not leaf.is_plain and factor != 0:  # (x − centre) / scale
-            at = made.place(leaf.source)
-            weights[at] /= abs(factor)
-            norms[at] = -offset / factor, 1 / abs(factor)
-    return weights, norms
 
 
 def _require_layers(form: Form) -> None:
@@ -353,7 +306,6 @@ def to_ltr_plugin(
     name: str,
     *,
     features: Sequence[str] | None = None,
-    normalizers: Normalizers = "fold",
     fields: Mapping[str, str] | None = None,
     shift: str | None = None,
     lowest: float | None = None,
@@ -364,7 +316,7 @@ def to_ltr_plugin(
 
     Parameters
     ----------
-    model, name, features, normalizers, fields :
+    model, name, features, fields :
         As in `to_solr`. A field of text must be of the type ``keyword``.
     shift : str or None, default=None
         The name of a feature that is always 1. Its weight makes scores positive, because the engine
@@ -412,10 +364,8 @@ def to_ltr_plugin(
     _warn_missing(form, "the plugin")
     columns, texts = form.names, form.texts
     made, tree = of_features(form, PLUGIN, fields)
-    names = [*made.atoms]
-    _check_normalizers(normalizers)
-    weights, norms = _linear(form, tree, made, normalizers)
-    own = dict(zip(names, weights.tolist(), strict=True))
+    weights = _by_column(tree, len(made.atoms))
+    own = dict(zip(made.atoms, weights.tolist(), strict=True))
     if shift is not None:
         if lowest is None:
             raise ValueError(
@@ -424,29 +374,15 @@ def to_ltr_plugin(
             )
         if shift in own:
             raise ValueError(f"shift must be no feature of the model, got {shift!r}")
-        # What normalizers take away is in no weight and no constant.
-        apart = sum(own[names[at]] * centre / scale for at, (centre, scale) in norms.items())
-        constant = float(tree.offset[0]) + apart
+        constant = float(tree.offset[0])
         # Rounding in float32 must not make the lowest score negative.
-        folded, sizes = (
-            _by_column(tree, len(names)),
-            abs(float(lowest)) + abs(float(tree.offset[0])),
-        )
+        sizes = abs(lowest) + abs(constant)
         for leaf in leaves(form.columns):
             if leaf.kind == "affine":
                 factor, offset = leaf.values.tolist()
-                sizes += abs(folded[made.place(leaf.source)] * offset / (factor or 1.0))
-        own[shift] = max(0.0, constant - float(lowest) + 1e-6 * sizes)
-    definition: dict[str, Any] = {
-        "type": "model/linear",
-        "definition": json.dumps(own, ensure_ascii=False),
-    }
-    found = {
-        names[at]: {"standard": {"mean": mean, "standard_deviation": deviation}}
-        for at, (mean, deviation) in norms.items()
-    }
-    if found:
-        definition["feature_normalizers"] = found
+                sizes += abs(weights[made.place(leaf.source)] * offset / (factor or 1.0))
+        own[shift] = max(0.0, constant - lowest + 1e-6 * sizes)
+    definition = {"type": "model/linear", "definition": json.dumps(own, ensure_ascii=False)}
     body = {"model": {"name": name, "model": definition}}
     exported = LtrPluginModel(body).named(columns, texts)
     exported.definitions, exported.atoms = made.definitions, made.atoms

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from pairgram._support.arrays import column_names, with_entries
 from pairgram.data.queries import Queries
@@ -31,7 +30,7 @@ from pairgram.export.form import (
     form_of,
     in_vespa,
 )
-from pairgram.export.formulas import Atom, _same, is_missing
+from pairgram.export.formulas import ACTIVATIONS, Atom, _same, is_missing
 from pairgram.features.row_values import Chain
 
 if TYPE_CHECKING:
@@ -363,26 +362,18 @@ def _feature(atom: Atom, columns: Columns) -> Vector:
 
 
 def _weighed(exported: Any, columns: Columns) -> Iterator[tuple[Vector, Any]]:
-    """Yield the values of features after normalizers, and their weights, as they are sent."""
-    norms: dict[str, Any] = {}  # centres and scales
+    """Yield the values of features, and their weights, as they are sent."""
     if isinstance(exported, RanklibModel):
         weights = dict(entry.split(":") for entry in str(exported).splitlines()[-1].split())
     elif isinstance(exported, SolrModel):
-        features = {one["name"]: one for one in exported["features"]}
-        norms = {name: one["norm"]["params"] for name, one in features.items() if "norm" in one}
-        weights = dict.fromkeys(features, 0.0) | exported["params"].get("weights", {})
+        names = [one["name"] for one in exported["features"]]
+        weights = exported["params"].get("weights", dict.fromkeys(names, 0.0))
     else:
-        model = exported["model"]["model"]
-        weights = json.loads(model["definition"])
-        given = model.get("feature_normalizers", {})
-        norms = {name: norm["standard"] for name, norm in given.items()}
+        weights = json.loads(exported["model"]["model"]["definition"])
     for name, weight in weights.items():
         x = np.ones(len(columns[0]), np.float32)  # of the feature of a shift
         if name in exported.atoms:
             x = _feature(exported.atoms[name], columns)
-        if name in norms:
-            centre, scale = map(np.float32, norms[name].values())
-            x = (x - centre) / scale
         yield x, np.float32(weight)
 
 
@@ -402,16 +393,9 @@ def _after_layers(layers: Sequence[Any], values: Vector) -> Iterator[Vector]:
     for layer in layers:
         matrix = np.asarray(layer["matrix"], np.float32)
         values = values @ matrix.T + np.asarray(layer["bias"], np.float32)
-        values = LAYERS[layer["activation"]](values)
+        name = layer["activation"].replace("identity", "linear")
+        values = ACTIVATIONS[name].of(values.astype(np.float64)).astype(np.float32)  # as Java does
         yield values
-
-
-LAYERS: dict[str, Callable[[Vector], Vector]] = {
-    "relu": lambda z: np.maximum(z, np.float32(0)),
-    "sigmoid": lambda z: expit(z.astype(np.float64)).astype(np.float32),  # which is double there
-    "tanh": np.tanh,
-    "identity": lambda z: z,
-}
 
 
 def _of_onnx(file: bytes, columns: Columns) -> Vector:
@@ -448,12 +432,9 @@ def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
     if in_vespa(profile.template, profile.feature_names, profile.text_names) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
-    code = compile(profile.template, "<expression>", "eval")
     space = {"x": [x if x.dtype.kind == "O" else x.astype(np.float64) for x in filled], **FUNCTIONS}
     space["gap"] = [is_missing(column) for column in columns]
-    if not {*code.co_names} <= space.keys() or any(hasattr(c, "co_code") for c in code.co_consts):
-        raise ValueError("exported has an expression that is more than arithmetic")
-    return eval(code, {"__builtins__": {}, **space}) + np.zeros(len(columns[0]))
+    return eval(profile.template, {"__builtins__": {}, **space}) + np.zeros(len(columns[0]))
 
 
 def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
