@@ -22,7 +22,6 @@ from export import schemas
 from pairgram import (
     Cross,
     ELMRank,
-    Fill,
     Kernel,
     MaxAbs,
     MaxNonzero,
@@ -365,14 +364,6 @@ def test_onnx_needs_no_names_of_columns(data):
     assert export.to_onnx(named).feature_names == tuple("hgfedcba")
 
 
-def test_vespa_warns_of_values_beside_those_that_it_tests(data):
-    X, y, qid = data
-    X = X + np.where(np.arange(len(X))[:, None] % 7, np.arange(8.0), np.nan)
-    model = RankRLS(feature_map=make_pipeline(Fill("mean"), Quantile(raw=True))).fit(X, y, qid=qid)
-    with pytest.warns(UserWarning, match="Vespa counts a missing value as 0, .* 8 features"):
-        export.to_vespa(model, "m", features=[f"f{j}" for j in range(8)])
-
-
 @every(missing=["zero", "mean", "median"], inputs=[None, "standard", "quantile"])
 def test_missing_values_are_filled_in(data, missing, inputs):
     from pairgram import scan
@@ -391,12 +382,9 @@ def test_missing_values_are_filled_in(data, missing, inputs):
     ):
         found = export.verify(exported, model, X[SOME], qid[SOME])
         assert found.n_reordered == 0 and found.max_error <= share * found.spread
-    # Where fields have the default values that the export tells, search engines agree as well.
+    # Vespa asks isNan; Solr agrees where fields have the default values that the export tells.
     filled = np.where(np.isnan(X), fill_of(model), X)
-    for engine, itself in (
-        (export.to_solr, missing == "zero"),
-        (export.to_vespa, missing == "zero" or inputs == "quantile"),  # which asks isNan
-    ):
+    for engine, itself in ((export.to_solr, missing == "zero"), (export.to_vespa, True)):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             exported = engine(model, "m", features=[f"f{j}" for j in range(8)])

@@ -282,6 +282,13 @@ def refused():
         make_pipeline(StandardScaler(), OneHotEncoder(handle_unknown="ignore")),
         "OneHotEncoder of a column that was computed before cannot be exported",
     )
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    yield (
+        text,
+        make_pipeline(codes, StandardScaler(), KBinsDiscretizer(3)),
+        "KBinsDiscretizer of a column that was computed before cannot be exported",
+    )
+    yield numbers, KBinsDiscretizer(3, dtype=np.float32), r"Discretizer\(dtype=float32\) cannot"
     for parent, parts in ((ColumnTransformer, [("a", log, [0])]), (Pipeline, [("a", log)])):
         own = type(f"Own{parent.__name__}", (parent,), {"transform": lambda step, X: X * 2})(parts)
         yield numbers, own, f"is a Own{parent.__name__}, which cannot be exported"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -50,8 +50,8 @@ class Atom(NamedTuple):
     ----------
     kind : str
         "value": x; "ramp": x from `low` to `high`, as a share of the way; "step": 1 where x is at
-        least `low`; "is": 1 where x is `low`; "other": 1 where x is in no other atom "is" of the
-        formula; "curve": ``name(low · x + high)``; "gap": 1 where x is missing.
+        least `low`; "is": 1 where x is `low`; "curve": ``name(low · x + high)``; "gap": 1 where x
+        is missing.
     source : int
         The number of the column.
     low, high, name :
@@ -59,7 +59,7 @@ class Atom(NamedTuple):
     """
 
     kind: str
-    source: int
+    source: Any
     low: Any = None
     high: Any = None
     name: str = ""
@@ -147,7 +147,7 @@ class Column:
             If the column may have more than a few values. The message begins with `what`.
         """
         if self.kind not in ("lookup", "steps"):
-            raise ValueError(f"{what} of a column that was computed before cannot be exported")
+            raise computed_before(what)
         values = np.array([*map(function, self.values.tolist())], np.float64)
         return replace(self, values=values, missing=function(self.fill))
 
@@ -179,12 +179,8 @@ class Column:
         self.filled(0.0)
         return constant(0.0, self.source, missing=float(self.has_gaps))
 
-    def parts(self, keys: Iterable[Value] = ()) -> tuple[float, list[tuple[float, Atom]]]:
-        """Return the column as a constant and weighted atoms.
-
-        With the `keys` of all lookups of the source, that of a lookup has no differences, which
-        lose digits.
-        """
+    def parts(self) -> tuple[float, list[tuple[float, Atom]]]:
+        """Return the column as a constant and weighted atoms."""
         source, values = self.source, self.values.tolist()
         first = values[-1] if self.kind in ("affine", "curve", "lookup") else values[0]
         if self.kind == "affine":
@@ -193,10 +189,9 @@ class Column:
             name, inner, shift = self.at
             pairs = [(values[0], Atom("curve", source, inner, shift, name))]
         elif self.kind == "lookup":
-            known, other = dict(zip(self.at, values, strict=False)), first
-            first = 0.0 if keys else other
-            pairs = [(known.get(k, other) - first, Atom("is", source, k)) for k in keys or known]
-            pairs += [(other, Atom("other", source))] * bool(keys)
+            first = 0.0 if math.isnan(first) else first  # of which there are no others
+            known = zip(self.at, values, strict=False)
+            pairs = [(value - first, Atom("is", source, key)) for key, value in known]
         else:
             at = np.asarray(self.at).tolist()
             atoms = [Atom("step", source, edge) for edge in at]
@@ -205,7 +200,7 @@ class Column:
             pairs = [*zip(np.diff(self.values).tolist(), atoms, strict=True)]
         if not self.has_gaps:
             pairs.append((self.fill - first, Atom("gap", source)))
-        return first, [pair for pair in pairs if keys or pair[0] != 0]
+        return first, [pair for pair in pairs if pair[0] != 0]
 
 
 def constant(value: float, source: int = 0, *, missing: float | None = None) -> Column:
@@ -232,7 +227,7 @@ class Product:
 
     def mapped(self, function: Callable[[float], float], what: str) -> Any:
         """Refuse, as a product has more than a few values."""
-        raise ValueError(f"{what} of a column that was computed before cannot be exported")
+        raise computed_before(what)
 
     def filled(self, value: Value) -> Product:
         """Return the product itself, if it has no gaps; refuse otherwise."""
@@ -252,6 +247,11 @@ class Product:
 AnyColumn = Column | Product
 
 
+def computed_before(what: str) -> ValueError:
+    """Return the error of a step that takes the caller's columns alone."""
+    return ValueError(f"{what} of a column that was computed before cannot be exported")
+
+
 def leaves(columns: Sequence[AnyColumn]) -> Iterator[Column]:
     """Yield the columns of one source each that columns are made of."""
     for column in columns:
@@ -267,15 +267,14 @@ def stepped(column: Column, knots: Vector) -> Column:
     Equal knots make a step: the function has its first value at the knot, and its last at the next
     number of float32, unless that is a knot itself.
     """
-    values = column.values
-    first = np.flatnonzero(np.diff(knots, prepend=-np.inf))
+    at, first = np.unique(knots, return_index=True)
     last = np.append(first[1:], len(knots)) - 1
-    above = np.nextafter(knots.astype(np.float32), np.float32(np.inf)).astype(np.float64)[first]
-    steps = (last > first) & (above < np.append(knots[first][1:], np.inf))
-    at = np.concatenate([knots[first], above[steps]])
-    order = np.argsort(at, kind="stable")
-    found = np.concatenate([values[first], values[last[steps]]])
-    return replace(column, at=at[order], values=found[order])
+    above = np.nextafter(at.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+    steps = (last > first) & (above < np.append(at[1:], np.inf))
+    at = np.concatenate([at, above[steps]])
+    values = column.values[np.concatenate([first, last[steps]])]
+    order = np.argsort(at)
+    return replace(column, at=at[order], values=values[order])
 
 
 def through(column: AnyColumn, knots: ArrayLike, values: ArrayLike) -> AnyColumn:
@@ -414,78 +413,51 @@ class Sum(Node):
 
     @cached_property
     def _plan(self) -> tuple[Any, ...]:
-        """What computes the atoms that have a weight: numbers with weights, and tables of codes."""
-        weights = scipy.sparse.csr_array(self.weights)
-        used = [self.atoms[k] for k in np.flatnonzero(np.diff(weights.indptr))]
-        kinds = {*used, *(Atom("is", atom.source) for atom in used if atom.kind == "other")}
-        kinds = {atom._replace(low=None, high=None) for atom in kinds}
-        groups: dict[Atom, list[int]] = {}
-        for k, atom in enumerate(self.atoms):
-            kind = atom._replace(low=None, high=None)
-            if kind in kinds:
-                # Categories, and others after them, are of one table.
-                groups.setdefault(
-                    kind._replace(kind="is") if kind.kind == "other" else kind, []
-                ).append(k)
-        places = [k for kind, own in groups.items() if kind.kind == "value" for k in own]
-        sources, numbers, tables = [self.atoms[k].source for k in places], [], []
-        for kind, own in groups.items():
+        """What computes the atoms that have a weight: blocks of numbers, and tables of codes."""
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for k in np.flatnonzero(abs(self.weights).sum(axis=1)).tolist():
+            kind, source, *_, name = self.atoms[k]
+            groups.setdefault((kind, name, source if kind == "is" else None), []).append(k)
+        blocks, tables = [], []
+        for (kind, name, source), own in groups.items():
             atoms = [self.atoms[k] for k in own]
-            if kind.kind == "is":
-                own.sort(key=lambda k: self.atoms[k].kind == "other")
-                number = {self.atoms[k].low: row for row, k in enumerate(own)}
-                others = number.pop(None, len(number))
-                columns = np.unique(weights[own].indices)
-                table = weights[own][:, columns].toarray()
-                table = np.pad(table, ((0, others + 1 - len(own)), (0, 0)))
-                at = slice(None) if len(columns) == len(self.offset) else columns
-                tables.append((kind.source, number, at, table))
-            elif kind.kind != "value":
-                low, high = (
-                    np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True)
-                )
-                numbers.append(kind._replace(low=low, high=high))
-                places += own
+            if kind == "is":
+                matrix = scipy.sparse.csr_array(self.weights[own])
+                columns = np.unique(matrix.indices)
+                table = np.pad(matrix[:, columns].toarray(), ((0, 1), (0, 0)))  # 0 for others
+                tables.append((source, {a.low: k for k, a in enumerate(atoms)}, columns, table))
+            else:
+                sources, low, high = zip(*((a.source, a.low, a.high) for a in atoms), strict=True)
+                whole = Atom(kind, [*sources], np.array(low), np.array(high), name)
+                blocks.append((whole, _prepared(self.weights[own])))
         lacks = scipy.sparse.csr_array(self.lacks)
         lacking = {one: lacks[[k]].indices for k, one in enumerate(sorted(self.open))}
-        if not scipy.sparse.issparse(self.weights):
-            weights = self.weights
-        n_values = len(sources)  # whose sums are apart, as values may be large
-        parts = [_prepared(weights[places[k]]) for k in (slice(n_values), slice(n_values, None))]
         terms = [(node, _prepared(matrix)) for node, matrix in self.terms]
-        return sources, numbers, parts, tables, terms, lacking
+        return blocks, tables, terms, lacking
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows."""
-        sources, numbers, weights, tables, terms, lacking = self._plan
-        asked = self.open.difference(sources)
+        blocks, tables, terms, lacking = self._plan
+        asked = self.open
         n_rows = next(len(x) for x in rows if x is not None)
         total = np.zeros((n_rows, len(self.offset)), dtype) + of(self.offset).astype(dtype)
-        if sources:
-            if isinstance(rows, np.ndarray):
-                x = (rows if sources == [*range(len(rows))] else rows[sources]).T
+        for atom, matrix in blocks:
+            if atom.kind == "gap":
+                made = np.column_stack([is_missing(rows[source]) for source in atom.source])
             else:
-                x = np.column_stack([rows[source] for source in sources])
-            if (gaps := np.isnan(x)).any():
-                asked, x = self.open, np.where(gaps, 0, x)
-            total += _product(of(x.astype(dtype, copy=False)), weights[0], of)
-        if numbers:
-            made = []
-            for atom in numbers:
-                gaps = is_missing(rows[atom.source])[:, None]
-                x = gaps if atom.kind == "gap" else atom.of(rows[atom.source][:, None])
-                made.append(x if atom.kind == "gap" else np.where(gaps, 0, x))
-            total += _product(of(np.hstack(made).astype(dtype, copy=False)), weights[1], of)
+                x = np.column_stack([rows[source] for source in atom.source])
+                made, gaps = atom.of(x), np.isnan(x)
+                if gaps.any():
+                    made = np.where(gaps, 0, made)
+                elif atom.kind == "value":
+                    asked = asked.difference(atom.source)
+            total += _product(of(made.astype(dtype, copy=False)), matrix, of)
         for source, number, columns, table in tables:
             x = rows[source]
             if x.dtype.kind != "O" and dtype != np.float64:
                 number = {float(x.dtype.type(key)): k for key, k in number.items()}
-            codes = np.array([number.get(value, -1) for value in x.tolist()], np.intp)
-            found = of(table).astype(dtype)[codes]
-            if table[-1].any():
-                (others,) = np.nonzero(codes < 0)
-                found[others[is_missing(x[others])]] = 0
-            total[:, columns] += found
+            codes = [number.get(value, -1) for value in x.tolist()]
+            total[:, columns] += of(table).astype(dtype)[codes]
         for node, matrix in terms:
             total += _product(of(node.values(rows, dtype, of)), matrix, of)
         for source in asked:
@@ -613,24 +585,13 @@ class Times(Node):
         return sides[:, : self.width] * sides[:, self.width :]
 
 
-def sum_of(columns: Sequence[AnyColumn], exact: bool = False) -> Sum:
-    """Return columns as a sum, of which the values are those of the columns.
-
-    With `exact`, lookups of more than a few categories lose no digits, and there are atoms "other".
-    """
+def sum_of(columns: Sequence[AnyColumn]) -> Sum:
+    """Return columns as a sum, of which the values are those of the columns."""
     found = [*leaves(columns)]
-    of_sources: dict[int, dict[Value, None]] = {}
-    for leaf in found:
-        if leaf.kind == "lookup":
-            of_sources.setdefault(leaf.source, {}).update(dict.fromkeys(leaf.at))
+    parts = {id(leaf): leaf.parts() for leaf in found}
     atoms: dict[Atom, int] = {}
-    parts: dict[int, tuple[float, list[tuple[float, Atom]]]] = {}
-    for leaf in found:
-        # Most columns of a OneHotEncoder have one category of thousands.
-        wide = exact and (len(leaf.at) > 2 or not np.isfinite(leaf.values[-1]))
-        own = leaf.parts(of_sources.get(leaf.source, ()) if wide else ())
-        parts[id(leaf)] = own
-        for _, atom in own[1]:
+    for _, own in parts.values():
+        for _, atom in own:
             atoms.setdefault(atom, len(atoms))
     whole, open_ = tuple(atoms), frozenset(leaf.source for leaf in found if leaf.has_gaps)
 

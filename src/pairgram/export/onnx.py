@@ -163,8 +163,6 @@ class Graph:
         self._rows: Any = self._inputs[0]
         if self._dtype != np.float32 and numbers:
             self._rows = self.cast(self._rows, dtype)
-        if form.missing is not None:
-            self._rows = self.add("Where", self.add("IsNaN", self._rows), form.missing, self._rows)
         self._blocks = [*self._numeric_atoms()]
 
     def add(self, operation: str, *inputs: Any, **attributes: Any) -> Any:

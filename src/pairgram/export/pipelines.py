@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import is_plain, kind_of, kind_of_values
 from pairgram._support.checks import AnyArray
+from pairgram.export.form import require_numbers
 from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
 from pairgram.rankers.base import LinearRanker
@@ -51,14 +52,13 @@ class PipelineScorer:
     def __init__(self, pipeline: Pipeline) -> None:
         self.n_features_in_, self.feature_names_in_, columns = columns_before(pipeline.steps)
         ranker = pipeline.steps[-1][1].row_scorer()
-        found = [*leaves(columns)]
+        found, names = [*leaves(columns)], self.feature_names_in_ or range(self.n_features_in_)
         accepted = ((one.source, one.accepted) for one in found if one.accepted is not None)
         self._accepted = [*dict.fromkeys(accepted)]
-        self._ranker, self._sum, self.width = (
-            ranker,
-            sum_of(columns, exact=True),
-            max(1, len(columns)),
-        )
+        for one in found:
+            if one.accepted is None:
+                require_numbers(one, names[one.source])
+        self._ranker, self._sum, self.width = ranker, sum_of(columns), max(1, len(columns))
         if ranker.linear is not None:  # all categories of a source become one number
             coef, constant = ranker.linear
             self._ranker, self._sum = None, self._sum.times(coef[:, None], constant)
@@ -71,7 +71,6 @@ class PipelineScorer:
             if own := {key for key in keys if isinstance(key, str)}:
                 texts.setdefault(one.source, set()).update(own)
         sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
-        names = self.feature_names_in_ or range(self.n_features_in_)
         self.names = tuple(names[source] for source in sources)
         self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}
         self._sources = [(source, object if source in texts else float) for source in sources]

@@ -123,7 +123,7 @@ def to_solr(
     >>> export.to_solr(model, "m1", features=["bm25", "price"])["class"]
     'org.apache.solr.ltr.model.LinearModel'
     """
-    form = form_of(model, features, _require_layers)
+    form = form_of(model, features, _require_layers, told=True)
     _warn_missing(form, "Solr")
     columns, texts = form.names, form.texts
     made, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
@@ -158,15 +158,10 @@ def to_solr(
     return exported
 
 
-def _warn_missing(form: Form, engine: str, expression: str = "") -> None:
-    """Warn if the model fills missing values by others than 0, and no test of them stands in it."""
-    missing = [] if form.missing is None else zip(form.names, form.missing.tolist(), strict=True)
-    found = {
-        name: value
-        for name, value in missing
-        # A term of the value itself stands beside the tests.
-        if value != 0 and (f"isNan({name})" not in expression or f"* {name} " in f"{expression} ")
-    }
+def _warn_missing(form: Form, engine: str) -> None:
+    """Warn if an engine must be told to put other values than 0 in the place of missing ones."""
+    told = [] if form.told is None else zip(form.names, form.told.tolist(), strict=True)
+    found = {name: value for name, value in told if value != 0}
     if not found:
         return
     listed = ", ".join(f"{name!r}: {value!r}" for name, value in [*found.items()][:20])
@@ -360,7 +355,8 @@ def to_ltr_plugin(
     >>> body["model"]["model"]["definition"]
     '{"bm25": -3.07..., "price": 0.0500...}'
     """
-    form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", True))
+    require = partial(_require_linear, "the plugin's model/linear", True)
+    form = form_of(model, features, require, told=True)
     _warn_missing(form, "the plugin")
     columns, texts = form.names, form.texts
     made, tree = of_features(form, PLUGIN, fields)
@@ -429,7 +425,8 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
     ## Coordinate Ascent
     1:-3.07... 2:0.0500...
     """
-    form = form_of(model, features, partial(_require_linear, "RankLib's format", False))
+    require = partial(_require_linear, "RankLib's format", False)
+    form = form_of(model, features, require, told=True)
     _warn_missing(form, "RankLib")
     weights = _by_column(form.tree, len(form.names))
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
@@ -488,16 +485,13 @@ def to_vespa(
     Warns
     -----
     UserWarning
-        If the model fills missing values by others than 0: the message lists the default values
-        that features must get in the engine.
-    UserWarning
         If quantile inputs tell values apart that are equal in float32.
 
     Notes
     -----
     A column of text must be an attribute of the type string; a missing text is the empty text.
-    Where the steps of a pipeline fill missing numbers, the expression tests for them with
-    ``isNan``, which is true for attributes of the types float and double without a value.
+    Where the model or a step of a pipeline fills missing numbers, the expression tests for them
+    with ``isNan``, which is true for attributes of the types float and double without a value.
 
     Examples
     --------
@@ -556,7 +550,6 @@ def to_vespa(
         template = expression(form, [f"x[{place}]" for place in places], _VESPA, gaps)
         rank = in_vespa(template, form.names, form.texts)
         lines = []
-    _warn_missing(form, "Vespa", rank)
     text = "\n".join(
         [
             f"rank-profile {name} inherits {inherits} {{",

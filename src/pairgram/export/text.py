@@ -38,10 +38,9 @@ class Dialect:
     at_least : str
         1 where the first of two numbers is at least the second, else 0.
     lookup : callable
-        Given how a column is written, cases, and another number, it returns the number of the case
-        that the column has, and the other if it has none. A category that is a number may be
-        written in two ways: as it is, and in float32, if no other category of the column is the
-        same in float32.
+        Given how a column is written, and cases, it returns the number of the case that the column
+        has, and 0 if it has none. A category that is a number may be written in two ways: as it
+        is, and in float32, if no other category of the column is the same in float32.
     text : callable
         It writes text.
     curves : mapping
@@ -63,7 +62,7 @@ class Dialect:
     choose: str
     nan: str
     at_least: str
-    lookup: Callable[[str, list[Case], float], str]
+    lookup: Callable[[str, list[Case]], str]
     text: Callable[[str], str]
     curves: Mapping[str, str]
     is_strict: bool = True
@@ -79,8 +78,8 @@ def bracketed(terms: list[str]) -> str:
 
 
 def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., str]:
-    """Return a `lookup` that adds tests of equality, which are 1 or 0; the other number is 0."""
-    return lambda name, cases, other: bracketed(
+    """Return a `lookup` that adds tests of equality, which are 1 or 0."""
+    return lambda name, cases: bracketed(
         [f"{number(value)} * {equal(name, written)}" for written, value in cases]
     )
 
@@ -139,24 +138,14 @@ def expression(
         """Return the weighted atoms of a column."""
         kinds = {atom.kind for _, atom in atoms}
         lacks, other = at in tree.open, sum(w for w, atom in atoms if atom.kind == "gap")
-        rest = sum((w for w, atom in atoms if atom.kind == "other"), 0.0)
-        if form.missing is not None:
-            lacks, fill = False, form.missing[at]
-            other = sum(weight * float(atom.of(fill)) for weight, atom in atoms)
-            tests = kinds != {"value"}
-        elif lacks:
+        if lacks:
             tests, other = dialect.is_strict and not kinds <= {"value", "curve"}, math.nan
         else:  # a gap is no category
-            tests = other != rest or not kinds <= {"is", "other", "gap"}
-        name = inside[at] if tests or (not lacks and form.missing is None) else columns[at]
-        of_keys = {
-            one.low: 0.0 for one in tree.atoms if rest and (one.kind, one.source) == ("is", at)
-        }
-        of_keys |= {atom.low: weight for weight, atom in atoms if atom.kind == "is"}
-        cases = [(written(at, key), weight) for key, weight in of_keys.items()]
-        others = [known(name, w, a) for w, a in atoms if a.kind not in ("is", "other", "gap")]
-        terms = [dialect.lookup(name, cases, rest)] if cases else [number(rest)] * (rest != 0)
-        terms += [bracketed(others)] * bool(others)
+            tests = other != 0 or not kinds <= {"is", "gap"}
+        name = columns[at] if lacks and not tests else inside[at]
+        cases = [(written(at, atom.low), weight) for weight, atom in atoms if atom.kind == "is"]
+        others = [known(name, w, atom) for w, atom in atoms if atom.kind not in ("is", "gap")]
+        terms = [dialect.lookup(name, cases)] * bool(cases) + [bracketed(others)] * bool(others)
         term = " + ".join(terms)
         if not tests:
             return term
@@ -211,7 +200,7 @@ def _require_expression(what: str, form: Form) -> None:
         raise ValueError(f"{what} would be too long for a model with {form.curved}: {ALTERNATIVE}")
 
 
-def _cases(name: str, cases: list[Case], other: float) -> str:
+def _cases(name: str, cases: list[Case]) -> str:
     # A column of REAL has the value in float32, and PostgreSQL compares it in float64.
     tests = [
         f"WHEN {name} = {one[0]}" if len(one) == 1 else f"WHEN {name} IN ({', '.join(one)})"
@@ -220,7 +209,7 @@ def _cases(name: str, cases: list[Case], other: float) -> str:
     # Products of decimals have more digits than databases hold.
     values = [number(value, True) for _, value in cases]
     whens = " ".join(f"{test} THEN {value}" for test, value in zip(tests, values, strict=True))
-    return f"CASE {whens} ELSE {number(other, True)} END"
+    return f"CASE {whens} ELSE 0e0 END"
 
 
 def _quoted(text: str, dialect: str) -> str:
@@ -303,9 +292,7 @@ def to_sql(
     """
     if dialect not in ("standard", "sqlite"):
         raise ValueError(f"dialect must be 'standard' or 'sqlite', got {dialect!r}")
-    form = form_of(
-        model, features, partial(_require_expression, "an expression of SQL"), exact=True
-    )
+    form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
     quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
     # DuckDB computes columns of REAL in float32, and SQLite compares columns of text as text.
     double = "REAL" if dialect == "sqlite" else "DOUBLE PRECISION"
@@ -316,14 +303,10 @@ def to_sql(
         wide[at] = clean[at] = quoted[at] + " COLLATE BINARY" * (dialect == "sqlite")
         _require_text(form, at)
     gaps = [f"{one} IS NULL" for one in clean]
-    columns = clean
-    if form.missing is not None:
-        filled = zip(clean, form.missing.tolist(), strict=True)
-        columns = [f"COALESCE({one}, {number(value)})" for one, value in filled]
     language = replace(_SQL, text=partial(_quoted, dialect=dialect))
     if dialect == "sqlite":
         language = replace(language, least="MIN", greatest="MAX")
-    text = expression(form, columns, language, gaps, wide)
+    text = expression(form, clean, language, gaps, wide)
     exported = SqlExpression(text).named(form.names, form.texts)
     exported.dialect = dialect
     return exported
@@ -341,9 +324,9 @@ def _require_text(form: Form, at: int) -> None:
                 )
 
 
-def _of_table(name: str, cases: list[Case], other: float) -> str:
+def _of_table(name: str, cases: list[Case]) -> str:
     entries = ", ".join(f"{one[0]}: {value!r}" for one, value in cases)
-    return f"{{{entries}}}.get({name}, {other!r})"
+    return f"{{{entries}}}.get({name}, 0.0)"
 
 
 _PYTHON = Dialect(
@@ -401,19 +384,14 @@ def to_python(
     """
     if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")
-    form = form_of(model, features, partial(_require_expression, "a function"), exact=True)
+    form = form_of(model, features, partial(_require_expression, "a function"))
     columns = [f"x[{number}]" for number in range(len(form.names))]
     gaps = [f"{one} is None or {one} != {one}" for one in columns]
     text = expression(form, columns, _PYTHON, gaps)
     documented = f"Return the score of one row x, the columns {', '.join(form.names)}."
     lines = [f"def {name}(x):", f"    {documented!r}"]
-    if form.missing is not None or " is None" in text:  # pandas.NA has no truth of its own
+    if " is None" in text:  # pandas.NA has no truth of its own
         lines.append('    x = [None if type(v).__name__ == "NAType" else v for v in x]')
-    if form.missing is not None:
-        lines += [
-            f"    missing = {form.missing.tolist()!r}",
-            "    x = [m if v is None or v != v else v for v, m in zip(x, missing)]",
-        ]
     if "math." in text:
         lines.append("    import math")
     lines += [f"    return {text}", ""]

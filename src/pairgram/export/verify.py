@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Vector = NDArray[Any]
 Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
 # Engines that count a missing value as 0, or as the default value that they are told.
-WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)
+WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel)
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -171,15 +171,16 @@ def verify(
             raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
         model, given, qid, own = _of_table(model, given)
     bundle: Any = exported
-    form = form_of(model, list(bundle.feature_names))
+    told = isinstance(exported, WITHOUT_GAPS)
+    form = form_of(model, list(bundle.feature_names), told=told)
     rows, given = _rows(bundle, model, given, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
-    if form.missing is not None and isinstance(exported, WITHOUT_GAPS):
+    if form.told is not None:
         gaps = np.isnan(rows)
-        filled = zip(form.names, form.missing.tolist(), np.any(gaps, axis=0).tolist(), strict=True)
+        filled = zip(form.names, form.told.tolist(), np.any(gaps, axis=0).tolist(), strict=True)
         defaults = {name: value for name, value, has_gaps in filled if has_gaps and value}
-        rows = np.where(gaps, form.missing, rows)
+        rows = np.where(gaps, form.told, rows)
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         own = np.asarray(model.predict(given) if own is None else own, np.float64)
@@ -236,8 +237,6 @@ def _bound(exported: Any, form: Form, rows: Vector) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
             forms.append(for_float32(form, ""))
-    if form.missing is not None:
-        rows = np.where(np.isnan(rows), form.missing, rows)
     # Sums of float32 numbers have errors of about this share of the sum of their sizes.
     share, found = max(8.0, len(form.tree.atoms) ** 0.5) * 2.0**-24, 0.0
     for k in range(0, len(rows), BLOCK):
@@ -428,7 +427,7 @@ def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     """Evaluate the ONNX file, or the expression, whose sums are in double precision."""
     filled = [_filled(column) for column in columns]
     if profile.onnx is not None:
-        return _of_onnx(profile.onnx, filled)
+        return _of_onnx(profile.onnx, columns)
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
     if in_vespa(profile.template, profile.feature_names, profile.text_names) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
