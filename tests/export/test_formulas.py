@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from axes import every
-from parts.export import Atom, Column, Product, constant, sum_of, through
+from parts.export import Atom, Column, constant, product, sum_of, through
 
 NAN = float("nan")
 ROWS = [
@@ -28,7 +28,7 @@ COLUMNS = {
     ),
     "lookup": (LOOKUP, [1.0, 7.0, 3.0, 2.0]),
     "constant": (constant(3.0, 1, missing=4.0), [3, 4, 3, 3]),
-    "product": (Product(Column(0).filled(2.0), LOOKUP, 2.0, 1.0), [2.0, 29.0, 19.0, -3.0]),
+    "product": (product(Column(0).filled(2.0), LOOKUP).scaled(2.0, 1.0), [2.0, 29.0, 19.0, -3.0]),
 }
 
 

@@ -9,18 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pairgram._support.checks import AnyArray
-from pairgram.export.formulas import AnyColumn, Column, Value
+from pairgram.export.formulas import Column, Value
 
 # Given a fitted encoder and the number k of a column, the numbers that are made of each of its
 # categories, (n_categories, n_made), and of any other value, (n_made,).
 Codes = Callable[[Any, int], tuple[AnyArray, AnyArray]]
 
 
-def encoded(
-    codes: Codes, step: BaseEstimator, columns: list[AnyColumn], place: str
-) -> list[AnyColumn]:
+def encoded(codes: Codes, step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Return the columns that a fitted encoder makes of columns; `codes` returns its numbers."""
-    made: list[AnyColumn] = []
+    made: list[Column] = []
     place = f"{place}: {type(step).__name__}"
     for k, column in enumerate(columns):
         categories = [_key_of(value, place) for value in step.categories_[k]]
@@ -40,7 +38,7 @@ def encoded(
             def of(value: Value, found: Any = found, other: float = other) -> float:
                 return found.get(None if value != value else value, other)
 
-            if not (isinstance(column, Column) and column.is_plain):
+            if not column.is_plain:
                 made.append(column.mapped(of, place))
                 continue
             keys = [key for key in found if key is not None]

@@ -17,12 +17,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram.export.formulas import (
-    AnyColumn,
     Apply,
     Atom,
     Column,
     KernelValues,
-    Product,
     Radial,
     Sum,
     Times,
@@ -132,7 +130,7 @@ class Form:
     ----------
     names : tuple of str
         The names of the caller's columns.
-    columns : tuple of Column and Product
+    columns : tuple of Column
         What the steps of a pipeline, fills and scales make of them.
     score : callable
         It returns the formula of the score, given that of the columns.
@@ -141,7 +139,7 @@ class Form:
     """
 
     names: tuple[str, ...]
-    columns: tuple[AnyColumn, ...]
+    columns: tuple[Column, ...]
     score: Callable[[Sum], Any]
     told: Vector | None = None
 
@@ -297,9 +295,9 @@ def for_float32(form: Form, engine: str) -> Form:
     categories: dict[tuple[int, float], float] = {}
     close: list[str] = []
 
-    def rounded(column: AnyColumn) -> AnyColumn:
-        if isinstance(column, Product):
-            return replace(column, left=rounded(column.left), right=rounded(column.right))
+    def rounded(column: Column) -> Column:
+        if column.kind == "product":
+            return replace(column, at=tuple(map(rounded, column.at)))
         name = form.names[column.source]
         what = {"ramps": "knot", "steps": "edge", "lookup": "category"}.get(column.kind)
         if what is None:
@@ -385,7 +383,7 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     return names
 
 
-def _scaled(inputs: Any, columns: list[AnyColumn]) -> list[AnyColumn]:
+def _scaled(inputs: Any, columns: list[Column]) -> list[Column]:
     """Return the columns that a fitted scale makes of columns."""
     if inputs.factors is not None:
         return [

@@ -2,8 +2,7 @@
 
 The formula of a model is a small tree. Its leaves are `Atom`, functions of one of the caller's
 columns; `Sum` weighs atoms and other nodes; `Apply`, `Times`, `Radial` and `KernelValues` make
-values of sums. Scorers and exports visit it. While a pipeline is read, its columns are `Column` or
-`Product`.
+values of sums. Scorers and exports visit it. While a pipeline is read, its columns are `Column`.
 """
 
 from __future__ import annotations
@@ -93,9 +92,11 @@ class Column:
     kind : str
         "affine": ``factor · x + offset``; "curve": ``factor · curve(inner · x + shift) + offset``;
         "ramps": linear between knots, and constant outside; "steps": with jumps at edges, and the
-        value after the jump there; "lookup": a number for every category, and another for others.
+        value after the jump there; "lookup": a number for every category, and another for others;
+        "product": ``factor · left · right + offset``, with the source of the left.
     at : tuple, or ndarray
-        (name, inner, shift) of a curve; or knots or edges, ascending; or categories.
+        (name, inner, shift) of a curve; or knots or edges, ascending; or categories; or (left,
+        right) of a product.
     values : ndarray
         The factor and the offset; or the values at knots; or below the first edge and from each
         edge on; or of the categories, and of others at the end.
@@ -133,7 +134,7 @@ class Column:
 
     def scaled(self, factor: float, offset: float) -> Column:
         """Return ``factor · column + offset``."""
-        moved: Any = [0.0, offset] if self.kind in ("affine", "curve") else offset
+        moved: Any = [0.0, offset] if self.kind in ("affine", "curve", "product") else offset
         return replace(
             self, values=factor * self.values + moved, missing=factor * self.fill + offset
         )
@@ -157,12 +158,17 @@ class Column:
         Raises
         ------
         ValueError
-            If the column is a curve, which has no value for some numbers either.
+            If the column is a curve, which has no value for some numbers either, or a product.
         """
         if self.kind == "lookup":
             return self.mapped(lambda own: float(value) if own != own else own, "")
         if not self.has_gaps:
             return self
+        if self.kind == "product":
+            raise ValueError(
+                "an imputer, or Fill of a ranker, after PolynomialFeatures cannot be exported: "
+                "put an imputer before"
+            )
         if self.kind == "curve":
             name = self.at[0]
             raise ValueError(
@@ -210,41 +216,10 @@ def constant(value: float, source: int = 0, *, missing: float | None = None) -> 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Product:
-    """``factor · left · right + offset`` of two columns."""
-
-    left: Column | Product
-    right: Column | Product
-    factor: float = 1.0
-    offset: float = 0.0
-    is_plain = False
-    kind = "product"
-
-    def scaled(self, factor: float, offset: float) -> Product:
-        """Return ``factor · column + offset``."""
-        return replace(self, factor=factor * self.factor, offset=factor * self.offset + offset)
-
-    def mapped(self, function: Callable[[float], float], what: str) -> Any:
-        """Refuse, as a product has more than a few values."""
-        raise computed_before(what)
-
-    def filled(self, value: Value) -> Product:
-        """Return the product itself, if it has no gaps; refuse otherwise."""
-        if any(leaf.has_gaps for leaf in leaves([self])):
-            raise ValueError(
-                "an imputer, or missing= of a ranker, after PolynomialFeatures cannot be exported: "
-                "put an imputer before"
-            )
-        return self
-
-    def gap(self) -> Column:
-        """Return a column of 0, as there is no gap; refuse as `filled` does."""
-        self.filled(0.0)
-        return constant(0.0)
-
-
-AnyColumn = Column | Product
+def product(left: Column, right: Column) -> Column:
+    """Return the product of two columns."""
+    missing = math.nan if left.has_gaps or right.has_gaps else 0.0
+    return Column(left.source, "product", (left, right), missing=missing)
 
 
 def computed_before(what: str) -> ValueError:
@@ -252,11 +227,11 @@ def computed_before(what: str) -> ValueError:
     return ValueError(f"{what} of a column that was computed before cannot be exported")
 
 
-def leaves(columns: Sequence[AnyColumn]) -> Iterator[Column]:
+def leaves(columns: Sequence[Column]) -> Iterator[Column]:
     """Yield the columns of one source each that columns are made of."""
     for column in columns:
-        if isinstance(column, Product):
-            yield from leaves((column.left, column.right))
+        if column.kind == "product":
+            yield from leaves(column.at)
         else:
             yield column
 
@@ -277,7 +252,7 @@ def stepped(column: Column, knots: Vector) -> Column:
     return replace(column, at=at[order], values=values[order])
 
 
-def through(column: AnyColumn, knots: ArrayLike, values: ArrayLike) -> AnyColumn:
+def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
     """Return a function of a column, linear between knots and constant outside.
 
     Raises
@@ -290,7 +265,7 @@ def through(column: AnyColumn, knots: ArrayLike, values: ArrayLike) -> AnyColumn
     def at(value: float) -> float:
         return float(np.interp(value, knots, values))
 
-    if not isinstance(column, Column) or column.kind != "affine":
+    if column.kind != "affine":
         return column.mapped(at, "quantile inputs, or a clip,")
     factor, offset = column.values.tolist()
     missing = at(column.fill)
@@ -585,7 +560,7 @@ class Times(Node):
         return sides[:, : self.width] * sides[:, self.width :]
 
 
-def sum_of(columns: Sequence[AnyColumn]) -> Sum:
+def sum_of(columns: Sequence[Column]) -> Sum:
     """Return columns as a sum, of which the values are those of the columns."""
     found = [*leaves(columns)]
     parts = {id(leaf): leaf.parts() for leaf in found}
@@ -595,13 +570,13 @@ def sum_of(columns: Sequence[AnyColumn]) -> Sum:
             atoms.setdefault(atom, len(atoms))
     whole, open_ = tuple(atoms), frozenset(leaf.source for leaf in found if leaf.has_gaps)
 
-    def made(columns: Sequence[AnyColumn]) -> Sum:
+    def made(columns: Sequence[Column]) -> Sum:
         offset, entries = np.zeros(len(columns)), []
         products = []
         for k, column in enumerate(columns):
-            if isinstance(column, Product):
+            if column.kind == "product":
                 products.append((k, column))
-                offset[k] = column.offset
+                offset[k] = column.values[1]
             else:
                 offset[k], own = parts[id(column)]
                 entries += [(weight, atoms[atom], k) for weight, atom in own]
@@ -609,14 +584,14 @@ def sum_of(columns: Sequence[AnyColumn]) -> Sum:
         places = (at.astype(np.int64), to.astype(np.int64))
         matrix = scipy.sparse.coo_array((weights, places), (len(whole), len(columns))).tocsr()
         # Products have no value where a factor has none, by themselves.
-        gaps = [not isinstance(one, Product) and one.has_gaps and one.source for one in columns]
+        gaps = [one.has_gaps and one.kind != "product" and one.source for one in columns]
         lacks = [[gap is not False and gap == source for gap in gaps] for source in sorted(open_)]
         lacking = scipy.sparse.csr_array(np.array(lacks, float).reshape(len(open_), len(columns)))
         found = Sum(whole, open_, matrix, offset, lacking)
         if not products:
             return found
-        left, right = ([getattr(one, side) for _, one in products] for side in ("left", "right"))
-        factors = [one.factor for _, one in products]
+        left, right = zip(*(one.at for _, one in products), strict=True)
+        factors = [one.values[0] for _, one in products]
         place = (np.arange(len(products)), [k for k, _ in products])
         picks = scipy.sparse.coo_array((factors, place), (len(products), len(columns))).tocsr()
         return replace(found, terms=((Times(made([*left, *right])), picks),))

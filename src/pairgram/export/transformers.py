@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pairgram.export.encoders import encoded, is_gap, one_hot_codes, ordinal_codes, target_codes
-from pairgram.export.formulas import AnyColumn, Column, Product, computed_before, constant, through
+from pairgram.export.formulas import Column, computed_before, constant, product, through
 
-Formulas = Callable[[Any, list[AnyColumn], str], list[AnyColumn]]
+Formulas = Callable[[Any, list[Column], str], list[Column]]
 # Of scalers that subtract: the attribute, and the parameters by which they subtract and divide.
 CENTRES = {
     "StandardScaler": ("mean_", "with_mean", "with_std"),
@@ -26,7 +26,7 @@ CENTRES = {
 }
 
 
-def _scaler(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def _scaler(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Scale each column x, which becomes ``(x − centre) / scale · factor + offset``."""
     zeros, ones = np.zeros(len(columns)), np.ones(len(columns))
     mean, subtracts, divides = CENTRES.get(type(step).__name__, ("", "", ""))
@@ -34,7 +34,7 @@ def _scaler(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[A
     if not hasattr(step, "min_"):
         centre = getattr(step, mean) if getattr(step, subtracts, False) else zeros
         parts = [centre, step.scale_ if getattr(step, divides, True) else ones, ones, zeros]
-    changed: list[AnyColumn] = []
+    changed: list[Column] = []
     for column, own in zip(columns, zip(*parts, strict=True), strict=True):
         centre, scale, factor, offset = map(float, own)
         if column.kind in ("lookup", "steps"):  # whose values may be categories in their turn
@@ -52,7 +52,7 @@ def _scaler(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[A
     return changed
 
 
-def _imputer(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def _imputer(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Fill missing values, and tell where they were if the imputer does."""
     if not is_gap(step.missing_values):
         raise ValueError(
@@ -70,7 +70,7 @@ def _imputer(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[
     return made + [columns[k].gap() for k in told]
 
 
-def _bins(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def _bins(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Return the numbers of the bins of numbers, or a column for each bin."""
     what = f"{place}: KBinsDiscretizer"
     if step.dtype is not None and np.dtype(step.dtype) == np.float32:
@@ -78,9 +78,9 @@ def _bins(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[Any
             f"{what}(dtype=float32) cannot be exported, because it rounds numbers before it "
             "compares them: fit it with dtype=None"
         )
-    made: list[AnyColumn] = []
+    made: list[Column] = []
     for column, edges in zip(columns, step.bin_edges_, strict=True):
-        if not (isinstance(column, Column) and column.is_plain):
+        if not column.is_plain:
             raise computed_before(what)
         inner = np.asarray(edges[1:-1], np.float64)
         codes = np.eye(len(inner) + 1)
@@ -102,7 +102,7 @@ FUNCTIONS: Mapping[str, tuple[str, float]] = {
 }
 
 
-def _function(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def _function(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Apply a function of NumPy to every number."""
     if step.func is None:
         return columns
@@ -118,9 +118,9 @@ def _function(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list
         with np.errstate(all="ignore"):
             return float(step.func(value))
 
-    made: list[AnyColumn] = []
+    made: list[Column] = []
     for column in columns:
-        if not isinstance(column, Column) or column.kind != "affine":
+        if column.kind != "affine":
             made.append(column.mapped(of, f"{place}: np.{name}"))
             continue
         inner, moved = column.values.tolist()
@@ -129,9 +129,9 @@ def _function(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list
     return made
 
 
-def _powers(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def _powers(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Return products of columns."""
-    made: list[AnyColumn] = []
+    made: list[Column] = []
     for powers in step.powers_:
         factors = [columns[k] for k in np.flatnonzero(powers) for _ in range(powers[k])]
         if len(factors) > 2:
@@ -141,21 +141,21 @@ def _powers(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[A
             )
         bias = [constant(1.0)]
         two = len(factors) == 2
-        made.append(Product(factors[0], factors[1]) if two else (factors or bias)[0])
+        made.append(product(*factors) if two else (factors or bias)[0])
     return made
 
 
-def _chain(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def _chain(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Apply transformers in turn."""
     for name, part in step.steps:
         columns = columns_after(part, columns, f"{place}, step {name!r}")
     return columns
 
 
-def _of_columns(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def _of_columns(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Apply transformers to some columns each."""
     places = step._transformer_to_input_indices
-    made: list[AnyColumn] = []
+    made: list[Column] = []
     weights = step.transformer_weights or {}
     for name, part, _ in step.transformers_:
         if places[name] and not (isinstance(part, str) and part == "drop"):
@@ -182,7 +182,7 @@ FORMULAS: Mapping[str, Formulas] = {
 }
 
 
-def columns_after(step: BaseEstimator, columns: list[AnyColumn], place: str) -> list[AnyColumn]:
+def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
     """Return the columns that a fitted transformer makes of columns, as formulas.
 
     Raises
@@ -210,7 +210,7 @@ def columns_after(step: BaseEstimator, columns: list[AnyColumn], place: str) -> 
 
 def columns_before(
     steps: list[tuple[str, Any]],
-) -> tuple[int, tuple[str, ...] | None, list[AnyColumn]]:
+) -> tuple[int, tuple[str, ...] | None, list[Column]]:
     """Return what a fitted pipeline takes, and the columns that its steps make for the last one.
 
     Parameters
@@ -222,7 +222,7 @@ def columns_before(
     n_features : int
     names : tuple of str, or None
         The names of the columns, if the pipeline was fitted to a frame.
-    columns : list of Column and Product
+    columns : list of Column
 
     Raises
     ------
@@ -232,7 +232,7 @@ def columns_before(
     first = next(step for _, step in steps if step is not None and not isinstance(step, str))
     names = getattr(first, "feature_names_in_", None)
     n_features = int(getattr(first, "n_features_in_", 0))
-    columns: list[AnyColumn] = [Column(j) for j in range(n_features)]
+    columns: list[Column] = [Column(j) for j in range(n_features)]
     for name, step in steps[:-1]:
         columns = columns_after(step, columns, f"step {name!r}")
     return n_features, None if names is None else tuple(map(str, names)), columns
