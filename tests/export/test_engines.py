@@ -298,9 +298,7 @@ def test_vespa_reads_an_onnx_file(data):
     assert "tensor<float>(d0[1],d1[8]):[[attribute(f0), attribute(f1)" in profile
     assert "expression: onnx(ltr).score{d0:0,d1:0}" in profile
     assert profile.count("{") == profile.count("}")
-    assert "inherits one, two {" in export.to_vespa(
-        model, "m", features=VESPA, inherits="one, two", onnx="models/m-1.onnx"
-    )
+    assert "inherits one, two {" in export.to_vespa(model, "m", features=VESPA, inherits="one, two")
 
 
 RANK_FEATURES = """\

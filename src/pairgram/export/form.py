@@ -234,9 +234,8 @@ def form_of(
     row, fills = Chain.of(ranker.feature_map_), None
     if row.fill is not None and told and len(steps) == 1:
         fills = np.asarray(row.fill.fill_)
-    elif row.fill is not None:
-        pairs = zip(columns, row.fill.fill_.tolist(), strict=True)
-        columns = [one.filled(fill) for one, fill in pairs]
+    else:
+        columns = filled_columns(ranker, columns)
     if row.inputs is not None:
         columns = _scaled(row.inputs, columns)
     score = partial(formula_of, row.then, coef=np.asarray(ranker.coef_, np.float64))
@@ -249,6 +248,14 @@ def form_of(
     form = replace(form, names=tuple(_names(given, n_features)))
     _check_kinds(form)
     return form
+
+
+def filled_columns(ranker: Any, columns: list[Column]) -> list[Column]:
+    """Return columns in which a ranker has filled what is missing."""
+    fill = Chain.of(ranker.feature_map_).fill
+    if fill is None:
+        return columns
+    return [one.filled(value) for one, value in zip(columns, fill.fill_.tolist(), strict=True)]
 
 
 def require_numbers(leaf: Column, name: object) -> None:

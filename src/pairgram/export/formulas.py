@@ -78,6 +78,21 @@ class Atom(NamedTuple):
         return x == self.low
 
 
+def grouped(atoms: Sequence[Atom], places: Sequence[int]) -> Iterator[tuple[Atom, list[int]]]:
+    """Yield atoms of a kind as one, whose source, low and high have an entry for each; and places.
+
+    Those of kind "is" are of one column, and their `low` is a list.
+    """
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for k in places:
+        kind, source, *_, name = atoms[k]
+        groups.setdefault((kind, name, source if kind == "is" else None), []).append(k)
+    for (kind, name, _), own in groups.items():
+        sources, low, high = zip(*(atoms[k][1:4] for k in own), strict=True)
+        at = low if kind == "is" else np.array(low)
+        yield Atom(kind, [*sources], at, np.array(high), name), own
+
+
 CURVES: dict[str, Callable[..., Any]] = {"log": np.log, "sqrt": np.sqrt}
 
 
@@ -317,11 +332,9 @@ class Sum(Node):
     atoms : tuple of Atom
         They are those of the whole formula.
     open : frozenset of int
-        The columns without which a value may be NaN.
+        The columns without which the values are NaN.
     weights : ndarray or sparse array of shape (n_atoms, width)
     offset : ndarray of shape (width,)
-    lacks : ndarray or sparse array of shape (n_open, width)
-        Not 0 where a value is NaN if one of the columns `open`, in their order, has none.
     terms : tuple of (Node, ndarray or sparse array)
     """
 
@@ -329,7 +342,6 @@ class Sum(Node):
     open: frozenset[int]
     weights: Any
     offset: Vector
-    lacks: Any
     terms: tuple[tuple[Node, Any], ...] = ()
 
     @property
@@ -340,15 +352,14 @@ class Sum(Node):
     def times(self, matrix: Any, offset: Any = 0.0) -> Sum:
         """Return ``sum @ matrix + offset``, with the matrix multiplied into the weights."""
         terms = tuple((node, own @ matrix) for node, own in self.terms)
-        moved, lacks = self.offset @ matrix + offset, self.lacks @ abs(matrix)
-        return replace(self, weights=self.weights @ matrix, offset=moved, lacks=lacks, terms=terms)
+        moved = self.offset @ matrix + offset
+        return replace(self, weights=self.weights @ matrix, offset=moved, terms=terms)
 
     def over(self, *terms: tuple[Node, Any], offset: Any = 0.0) -> Sum:
         """Return ``offset + Σ node @ matrix`` of nodes of the same formula."""
         width = terms[0][1].shape[1]
-        none = (scipy.sparse.csr_array((len(own), width)) for own in (self.atoms, self.open))
-        weights, lacks = none
-        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, lacks, terms)
+        weights = scipy.sparse.csr_array((len(self.atoms), width))
+        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, terms)
 
     def plus(self, other: Sum) -> Sum:
         """Return the sum of both."""
@@ -356,7 +367,6 @@ class Sum(Node):
             self,
             weights=self.weights + other.weights,
             offset=self.offset + other.offset,
-            lacks=self.lacks + other.lacks,
             terms=self.terms + other.terms,
         )
 
@@ -389,30 +399,23 @@ class Sum(Node):
     @cached_property
     def _plan(self) -> tuple[Any, ...]:
         """What computes the atoms that have a weight: blocks of numbers, and tables of codes."""
-        groups: dict[tuple[Any, ...], list[int]] = {}
-        for k in np.flatnonzero(abs(self.weights).sum(axis=1)).tolist():
-            kind, source, *_, name = self.atoms[k]
-            groups.setdefault((kind, name, source if kind == "is" else None), []).append(k)
+        used = np.flatnonzero(abs(self.weights).sum(axis=1)).tolist()
         blocks, tables = [], []
-        for (kind, name, source), own in groups.items():
-            atoms = [self.atoms[k] for k in own]
-            if kind == "is":
+        for atom, own in grouped(self.atoms, used):
+            if atom.kind == "is":
                 matrix = scipy.sparse.csr_array(self.weights[own])
                 columns = np.unique(matrix.indices)
                 table = np.pad(matrix[:, columns].toarray(), ((0, 1), (0, 0)))  # 0 for others
-                tables.append((source, {a.low: k for k, a in enumerate(atoms)}, columns, table))
+                number = {key: k for k, key in enumerate(atom.low)}
+                tables.append((atom.source[0], number, columns, table))
             else:
-                sources, low, high = zip(*((a.source, a.low, a.high) for a in atoms), strict=True)
-                whole = Atom(kind, [*sources], np.array(low), np.array(high), name)
-                blocks.append((whole, _prepared(self.weights[own])))
-        lacks = scipy.sparse.csr_array(self.lacks)
-        lacking = {one: lacks[[k]].indices for k, one in enumerate(sorted(self.open))}
+                blocks.append((atom, _prepared(self.weights[own])))
         terms = [(node, _prepared(matrix)) for node, matrix in self.terms]
-        return blocks, tables, terms, lacking
+        return blocks, tables, terms
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows."""
-        blocks, tables, terms, lacking = self._plan
+        blocks, tables, terms = self._plan
         asked = self.open
         n_rows = next(len(x) for x in rows if x is not None)
         total = np.zeros((n_rows, len(self.offset)), dtype) + of(self.offset).astype(dtype)
@@ -437,7 +440,7 @@ class Sum(Node):
             total += _product(of(node.values(rows, dtype, of)), matrix, of)
         for source in asked:
             if rows[source] is not None:
-                total[np.ix_(is_missing(rows[source]), lacking[source])] = np.nan
+                total[is_missing(rows[source])] = np.nan
         return total
 
 
@@ -583,11 +586,7 @@ def sum_of(columns: Sequence[Column]) -> Sum:
         weights, at, to = np.array(entries or np.empty((0, 3))).T
         places = (at.astype(np.int64), to.astype(np.int64))
         matrix = scipy.sparse.coo_array((weights, places), (len(whole), len(columns))).tocsr()
-        # Products have no value where a factor has none, by themselves.
-        gaps = [one.has_gaps and one.kind != "product" and one.source for one in columns]
-        lacks = [[gap is not False and gap == source for gap in gaps] for source in sorted(open_)]
-        lacking = scipy.sparse.csr_array(np.array(lacks, float).reshape(len(open_), len(columns)))
-        found = Sum(whole, open_, matrix, offset, lacking)
+        found = Sum(whole, open_, matrix, offset)
         if not products:
             return found
         left, right = zip(*(one.at for _, one in products), strict=True)

@@ -22,6 +22,7 @@ from pairgram.export.formulas import (
     Radial,
     Sum,
     Times,
+    grouped,
     nodes_of,
 )
 from pairgram.features.kernel_values import KernelFunction
@@ -255,14 +256,10 @@ class Graph:
         There are a few operators for all atoms of a kind, and sums of large values are apart.
         """
         tree = self._form.tree
-        kinds: dict[tuple[str, str], list[int]] = {}
-        for k, atom in enumerate(tree.atoms):
-            if atom.source in self._numbers:
-                kinds.setdefault((atom.kind, atom.name), []).append(k)
-        for (kind, name), own in kinds.items():
-            atoms = [tree.atoms[k] for k in own]
-            x = given = self._gather(self._rows, [self._numbers[atom.source] for atom in atoms])
-            low, high = (np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True))
+        own = [k for k, atom in enumerate(tree.atoms) if atom.source in self._numbers]
+        valued: set[int] = set()
+        for (kind, sources, low, high, name), places in grouped(tree.atoms, own):
+            x = given = self._of_sources(sources)
             match kind:
                 case "ramp":
                     x = self.add("Clip", (x - low) * (1 / (high - low)), 0.0, 1.0)
@@ -273,17 +270,17 @@ class Graph:
                 case "step":
                     x = self.cast(self.add("GreaterOrEqual", x, low), self._dtype)
                 case "is":  # as the input has them
-                    x = self.cast(self.add("Equal", x, low.astype(np.float32)), self._dtype)
-            closed = [atom.source not in tree.open for atom in atoms]
+                    x = self.cast(self.add("Equal", x, np.array(low, np.float32)), self._dtype)
+                case "value":
+                    valued.update(sources)
+            closed = [source not in tree.open for source in sources]
             if kind in ("value", "ramp", "curve") and any(closed):
                 gaps = self.add("And", self.add("IsNaN", given), closed)
                 x = self.add("Where", gaps, 0.0, x)
-            yield kind, own, x
+            yield kind, places, x
         # A missing value in a column that must have one is to spread to the score.
-        values = {tree.atoms[k].source for k in kinds.get(("value", ""), ())}
-        if spread := sorted(tree.open.intersection(self._numbers) - values):
-            x = self._gather(self._rows, [self._numbers[source] for source in spread])
-            yield "value", [-1] * len(spread), x
+        if spread := sorted(tree.open.intersection(self._numbers) - valued):
+            yield "value", [-1] * len(spread), self._of_sources(spread)
 
     def _sum(self, node: Sum) -> Any:
         """Return a sum: products of all atoms of numbers, and rows of tables for texts."""
@@ -307,6 +304,9 @@ class Graph:
         if not parts:  # constants alone
             parts = [self._rows @ np.zeros((len(self._numbers), len(offset)))]
         return reduce(lambda total, part: total + part, parts) + offset
+
+    def _of_sources(self, sources: Sequence[int]) -> Any:
+        return self._gather(self._rows, [self._numbers[source] for source in sources])
 
     def _gather(self, values: Any, places: Any) -> Any:
         return self.add("Gather", values, np.array(places, np.int64), axis=1)

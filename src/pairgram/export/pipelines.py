@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import is_plain, kind_of, kind_of_values
 from pairgram._support.checks import AnyArray
-from pairgram.export.form import require_numbers
+from pairgram.export.form import filled_columns, require_numbers
 from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
 from pairgram.rankers.base import LinearRanker
@@ -51,6 +51,7 @@ class PipelineScorer:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.n_features_in_, self.feature_names_in_, columns = columns_before(pipeline.steps)
+        columns = filled_columns(pipeline.steps[-1][1], columns)
         ranker = pipeline.steps[-1][1].row_scorer()
         found, names = [*leaves(columns)], self.feature_names_in_ or range(self.n_features_in_)
         accepted = ((one.source, one.accepted) for one in found if one.accepted is not None)

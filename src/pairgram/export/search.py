@@ -134,14 +134,13 @@ def to_solr(
         kind = "LinearModel"
     else:
         kind, params = "NeuralNetworkModel", {"layers": _layers(tree, len(names))}
-    body = {
+    own = {} if store is None else {"store": store}
+    body = own | {
         "class": f"org.apache.solr.ltr.model.{kind}",
         "name": name,
         "features": [{"name": one} for one in names],
         "params": params,
     }
-    if store is not None:
-        body = {"store": store, **body}
     size = len(json.dumps(body, separators=(",", ":")))
     if size > SOLR_LIMIT:
         warnings.warn(
@@ -152,8 +151,7 @@ def to_solr(
             stacklevel=2,
         )
     exported = SolrModel(body).named(columns, texts)
-    own = {} if store is None else {"store": store}
-    exported.definitions = [{**own, **one} for one in made.definitions]
+    exported.definitions = [own | one for one in made.definitions]
     exported.atoms = made.atoms
     return exported
 
@@ -442,14 +440,13 @@ def to_vespa(
     features: Sequence[str] | None = None,
     inherits: str = "default",
     phase: Phase = "second",
-    onnx: str | None = None,
-    rerank_count: int | None = None,
 ) -> VespaProfile:
     """Return a rank profile of Vespa.
 
     Linear models, also with quantile inputs, become an expression. Other models are read from an
-    ONNX file, which is the attribute `onnx` of the profile; write it to ``files/`` of the
-    application.
+    ONNX file, which is the attribute `onnx` of the profile; write it to ``files/name.onnx`` of
+    the application. The parameter ``ranking.rerankCount`` of a query tells how many documents the
+    second phase ranks.
 
     Parameters
     ----------
@@ -464,11 +461,6 @@ def to_vespa(
         The profile that this one inherits, or several with commas between them.
     phase : {"first", "second", "global"}, default="second"
         The phase of ranking in which the model is computed.
-    onnx : str or None, default=None
-        The name of the ONNX file. None takes ``name.onnx``.
-    rerank_count : int ≥ 1 or None, default=None
-        How many documents of a query the second or the global phase ranks. None leaves it to Vespa,
-        whose default is 100.
 
     Returns
     -------
@@ -505,19 +497,10 @@ def to_vespa(
     form = form_of(model, features)
     if phase not in get_args(Phase):
         raise ValueError(f"phase must be 'first', 'second' or 'global', got {phase!r}")
-    if rerank_count is not None and (phase == "first" or rerank_count < 1):
-        raise ValueError(
-            "rerank_count must be at least 1, and phase 'second' or 'global', got "
-            f"rerank_count={rerank_count} and phase={phase!r}"
-        )
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
     if not re.fullmatch(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+)*", inherits):
         raise ValueError(f"inherits must be names of profiles, with commas, got {inherits!r}")
-    if onnx is not None and not re.fullmatch(r"[A-Za-z0-9_./-]+", onnx):
-        raise ValueError(
-            f"onnx must be letters, digits and the characters '_', '-', '.' and '/', got {onnx!r}"
-        )
     refused = next((one for one in form.names if not _is_rank_feature(one)), None)
     if refused is not None:
         raise ValueError(
@@ -529,14 +512,13 @@ def to_vespa(
     if form.curved:
         _require_numbers(form)
         file = to_onnx(model, features=features)
-        path = onnx or f"{name}.onnx"
         listed = ", ".join(form.names)
         lines = [
             f"    function {name}_in() {{",
             f"        expression: tensor<float>(d0[1],d1[{len(form.names)}]):[[{listed}]]",
             "    }",
             f"    onnx-model {name} {{",
-            f"        file: files/{path}",
+            f"        file: files/{name}.onnx",
             f'        input "features": {name}_in',
             '        output "score": score',
             "    }",
@@ -555,7 +537,6 @@ def to_vespa(
             f"rank-profile {name} inherits {inherits} {{",
             *lines,
             f"    {phase}-phase {{",
-            *([] if rerank_count is None else [f"        rerank-count: {int(rerank_count)}"]),
             f"        expression: {rank}",
             "    }",
             "}",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
-from pairgram.export.formulas import Atom, Sum, Times, Value, entries_of, leaves
+from pairgram.export.formulas import Atom, Sum, Times, Value, entries_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -301,7 +301,12 @@ def to_sql(
     texts = {form.names.index(name) for name in form.texts}
     for at in texts:
         wide[at] = clean[at] = quoted[at] + " COLLATE BINARY" * (dialect == "sqlite")
-        _require_text(form, at)
+    for atom in form.tree.atoms:
+        if "\0" in str(atom.low):
+            raise ValueError(
+                f"column {form.names[atom.source]!r} has the category {atom.low!r}, and text of "
+                "SQL has no character NUL"
+            )
     gaps = [f"{one} IS NULL" for one in clean]
     language = replace(_SQL, text=partial(_quoted, dialect=dialect))
     if dialect == "sqlite":
@@ -310,18 +315,6 @@ def to_sql(
     exported = SqlExpression(text).named(form.names, form.texts)
     exported.dialect = dialect
     return exported
-
-
-def _require_text(form: Form, at: int) -> None:
-    """Refuse a category with a character that databases do not have."""
-    for leaf in leaves(form.columns):
-        if leaf.source == at and leaf.kind == "lookup":
-            wrong = next((key for key in leaf.at if "\0" in str(key)), None)
-            if wrong is not None:
-                raise ValueError(
-                    f"column {form.names[at]!r} has the category {wrong!r}, and text of SQL "
-                    "has no character NUL"
-                )
 
 
 def _of_table(name: str, cases: list[Case]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairgram._support.arrays import column_names, with_entries
+from pairgram._support.arrays import column_names, select_columns, with_entries
 from pairgram.data.queries import Queries
 from pairgram.export.form import (
     Form,
@@ -292,7 +292,7 @@ def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, An
     if not fitted or listed is None:
         return rows, _frame(rows, fitted) if hasattr(model, "steps") and fitted else rows
     if {*fitted} <= {*listed}:
-        given = given.select(fitted) if hasattr(given, "select") else given[fitted]
+        given = select_columns(given, fitted, "X")
     return rows, given
 
 
