@@ -380,7 +380,7 @@ class Sum(Node):
 
     def products(self, left: Vector, right: Vector) -> Sum:
         """Return ``Σ (left_kᵀ x) (right_kᵀ x)``."""
-        sides = self.over((self, np.hstack([left, right])))
+        sides = self.times(np.hstack([left, right]))
         return self.over((Times(sides), np.ones((left.shape[1], 1))))
 
     def of_kernel(self, kernel: KernelFunction, rows: Vector, coef: Vector) -> Sum:
@@ -465,10 +465,10 @@ def _product(H: AnyArray, matrix: Any, of: Change) -> Any:
 
 def entries_of(weights: Any, j: int) -> Iterator[tuple[float, int]]:
     """Yield the numbers of column j of a matrix that are not 0, and their rows."""
-    column = weights[:, [j]]
-    column = np.asarray(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
-    for k in np.flatnonzero(column).tolist():
-        yield float(column[k]), k
+    column = scipy.sparse.coo_array(weights[:, [j]])
+    for weight, k in zip(column.data.tolist(), column.row.tolist(), strict=True):
+        if weight != 0:
+            yield weight, k
 
 
 class Activation(NamedTuple):

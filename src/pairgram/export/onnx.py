@@ -285,15 +285,6 @@ class Graph:
     def _sum(self, node: Sum) -> Any:
         """Return a sum: products of all atoms of numbers, and rows of tables for texts."""
         weights, offset = scipy.sparse.csr_array(node.weights), node.offset
-        columns = weights.tocsc()
-        factors, at = columns.data, columns.indices.tolist()
-        if (np.diff(columns.indptr) == 1).all() and not node.terms:
-            for _, places, values in self._blocks:
-                if {*at} <= {*places}:  # every column is one of the atoms
-                    x = self._gather(values, [places.index(k) for k in at])
-                    if offset.any():  # (x + offset / factor) · factor cancels before it rounds
-                        x = x + offset / factors
-                    return x if (factors == 1).all() else x * factors
         parts = [self._of(below) @ _dense(matrix) for below, matrix in node.terms]
         rows = np.vstack([weights.toarray(), 0 * offset])
         for kind, places, values in self._blocks:

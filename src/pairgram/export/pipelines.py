@@ -63,14 +63,13 @@ class PipelineScorer:
         if ranker.linear is not None:  # all categories of a source become one number
             coef, constant = ranker.linear
             self._ranker, self._sum = None, self._sum.times(coef[:, None], constant)
-            read = {atom.source for _, atom in self._sum.entries(0)}
-            found = [one for one in found if one.source in read or one.kind == "lookup"]
-            self.width = max(1, len(read))
+            self.width = max(1, len({one.source for one in found}))
         texts: dict[int, set[str]] = {}
         for one in found:
-            keys = {*one.at, *(one.accepted or ())} if one.kind == "lookup" else ()
-            if own := {key for key in keys if isinstance(key, str)}:
-                texts.setdefault(one.source, set()).update(own)
+            if one.kind == "lookup":
+                keys = (key for key in (*one.at, *(one.accepted or ())) if isinstance(key, str))
+                for key in keys:
+                    texts.setdefault(one.source, set()).add(key)
         sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
         self.names = tuple(names[source] for source in sources)
         self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}

@@ -152,34 +152,23 @@ def expression(
         text = dialect.nan if math.isnan(other) else number(other)
         return dialect.choose.format(gap=gaps[at], other=text, known=term or "0.0")
 
-    def total(node: Sum, weights: dict[int, float]) -> str:
-        """Return a weighted sum of the values of a sum."""
-        constant, products = 0.0, []
-        atoms: dict[int, dict[Atom, float]] = {}
-        waiting = [(node, k, weight) for k, weight in weights.items()]
-        while waiting:
-            node, k, weight = waiting.pop()
-            constant += weight * float(node.offset[k])
-            for own, atom in node.entries(k):
-                found = atoms.setdefault(atom.source, {})
-                found[atom] = found.get(atom, 0.0) + weight * own
-            for below, matrix in node.terms:
-                pairs = [(weight * own, at) for own, at in entries_of(matrix, k)]
-                if isinstance(below, Sum):
-                    waiting += [(below, at, own) for own, at in pairs]
-                elif isinstance(below, Times):
-                    products += [(own, below, at) for own, at in pairs]
-        terms = [
-            of_column(at, [(weight, atom) for atom, weight in found.items()])
-            for at, found in sorted(atoms.items())
-        ]
-        for weight, below, at in products:
-            sides = [total(below.x, {side: 1.0}) for side in (at, at + below.width)]
-            factors = f"({sides[0]}) * ({sides[1]})"
-            terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
+    def total(node: Sum, k: int) -> str:
+        """Return value k of a sum."""
+        constant = float(node.offset[k])
+        atoms: dict[int, list[tuple[float, Atom]]] = {}
+        for weight, atom in node.entries(k):
+            atoms.setdefault(atom.source, []).append((weight, atom))
+        terms = [of_column(at, found) for at, found in sorted(atoms.items())]
+        for below, matrix in node.terms:
+            if not isinstance(below, Times):
+                raise TypeError(below)
+            for weight, at in entries_of(matrix, k):
+                sides = [total(below.x, side) for side in (at, at + below.width)]
+                factors = f"({sides[0]}) * ({sides[1]})"
+                terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
         return bracketed([number(constant)] * (constant != 0 or not terms) + terms)
 
-    return total(tree, {0: 1.0})
+    return total(tree, 0)
 
 
 def number(value: float, exponent: bool = False) -> str:
