@@ -44,6 +44,7 @@ class _Named:
     feature_names: tuple[str, ...] = ()
     text_names: tuple[str, ...] = ()  # of the columns that are text
     atoms: Mapping[str, Atom] = MappingProxyType({})  # what features are, by their names
+    definitions: Any = ()  # of features that the engine computes from fields
 
     def named(self, names: tuple[str, ...], texts: tuple[str, ...] = ()) -> Self:
         """Return the model with its names set."""
@@ -61,8 +62,6 @@ class SolrModel(_Named, dict[str, Any]):
         from fields, such as whether a field has a certain category.
     """
 
-    definitions: Any = ()
-
 
 class LtrPluginModel(_Named, dict[str, Any]):
     """The body of a ``_createmodel`` request to the plugin of Elasticsearch or OpenSearch.
@@ -73,8 +72,6 @@ class LtrPluginModel(_Named, dict[str, Any]):
         Entries of the ``features`` of a feature set: those that the engine must compute from
         fields.
     """
-
-    definitions: Any = ()
 
 
 class VespaProfile(_Named, str):
@@ -393,13 +390,9 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
 def _scaled(inputs: Any, columns: list[Column]) -> list[Column]:
     """Return the columns that a fitted scale makes of columns."""
     if inputs.factors is not None:
-        return [
-            column.scaled(float(factor), float(-centre * factor))
-            for column, factor, centre in zip(
-                columns, inputs.factors, inputs.arrays["inputs_centre"], strict=True
-            )
-        ]
+        factors, offsets = inputs.factors, -inputs.arrays["inputs_centre"] * inputs.factors
+        return [*map(Column.scaled, columns, factors.tolist(), offsets.tolist())]
     ends = inputs.arrays["inputs_ends"][:-1]
     parts = (np.split(inputs.arrays[f"inputs_{name}"], ends) for name in ("knots", "values"))
-    made = [through(*one) for one in zip(columns, *parts, strict=True)]
+    made = [*map(through, columns, *parts)]
     return columns + made if len(inputs.parts) > 1 else made

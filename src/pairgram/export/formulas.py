@@ -8,7 +8,6 @@ values of sums. Scorers and exports visit it. While a pipeline is read, its colu
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -147,12 +146,15 @@ class Column:
         """Whether the column is the source."""
         return self.kind == "affine" and self.values.tolist() == [1.0, 0.0]
 
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
-        moved: Any = [0.0, offset] if self.kind in ("affine", "curve", "product") else offset
-        return replace(
-            self, values=factor * self.values + moved, missing=factor * self.fill + offset
-        )
+    def scaled(
+        self, factor: float, offset: float, centre: float = 0.0, scale: float = 1.0
+    ) -> Column:
+        """Return ``(column − centre) / scale · factor + offset``, to the last bit of categories."""
+        values = (self.values - centre) / scale * factor + offset
+        missing = (self.fill - centre) / scale * factor + offset
+        if self.kind in ("affine", "curve", "product"):
+            values[0] = self.values[0] * factor / scale
+        return replace(self, values=values, missing=missing)
 
     def mapped(self, function: Callable[[float], float], what: str) -> Column:
         """Return a function of a column that has a few values.
@@ -304,23 +306,27 @@ def _same(value: Any) -> Any:
     return value
 
 
-class Node(ABC):
+class Node:
     """A part of a formula, which has values for rows."""
 
-    @abstractmethod
+    x: Node
+
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the values, given those of x, of their type."""
+        raise NotImplementedError
+
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows of a type, computed in it, (n_rows, width).
 
-        `of` is made of all that is added, and of what is multiplied for it: with `abs`, the values
-        are sizes.
+        `of` is made of all that a sum adds, and of what is multiplied for it: with `abs`, the
+        values are sizes.
         """
+        return self.of(self.x.values(rows, dtype))
 
     @property
     def inner(self) -> tuple[Node, ...]:
         """The nodes of which the values are computed."""
         return (self.x,)
-
-    x: Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,9 +511,9 @@ class Apply(Node):
     x: Sum
     name: str
 
-    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
-        """Return the values for columns of rows."""
-        return ACTIVATIONS[self.name].of(self.x.values(rows, dtype))
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the function of x."""
+        return ACTIVATIONS[self.name].of(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -518,10 +524,10 @@ class Radial(Node):
     centres: Vector
     bias: Vector
 
-    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
-        """Return the values for columns of rows."""
-        squares = cdist(self.x.values(rows, dtype), self.centres, "sqeuclidean").astype(dtype)
-        return np.exp(-self.bias.astype(dtype) * squares)
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the values of the nodes."""
+        squares = cdist(x, self.centres, "sqeuclidean").astype(x.dtype)
+        return np.exp(-self.bias.astype(x.dtype) * squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -540,10 +546,9 @@ class KernelValues(Node):
     kernel: KernelFunction
     support: Vector
 
-    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
-        """Return the kernel values of columns of rows, which are computed in float64."""
-        found = matrix_of(self.kernel, self.x.values(rows, dtype), self.support)
-        return np.asarray(found, dtype)
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the kernel values, which are computed in float64."""
+        return np.asarray(matrix_of(self.kernel, x, self.support), x.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -566,11 +571,8 @@ class Times(Node):
 def sum_of(columns: Sequence[Column]) -> Sum:
     """Return columns as a sum, of which the values are those of the columns."""
     found = [*leaves(columns)]
-    parts = {id(leaf): leaf.parts() for leaf in found}
-    atoms: dict[Atom, int] = {}
-    for _, own in parts.values():
-        for _, atom in own:
-            atoms.setdefault(atom, len(atoms))
+    listed = (atom for leaf in found for _, atom in leaf.parts()[1])
+    atoms = {atom: k for k, atom in enumerate(dict.fromkeys(listed))}
     whole, open_ = tuple(atoms), frozenset(leaf.source for leaf in found if leaf.has_gaps)
 
     def made(columns: Sequence[Column]) -> Sum:
@@ -581,7 +583,7 @@ def sum_of(columns: Sequence[Column]) -> Sum:
                 products.append((k, column))
                 offset[k] = column.values[1]
             else:
-                offset[k], own = parts[id(column)]
+                offset[k], own = column.parts()
                 entries += [(weight, atoms[atom], k) for weight, atom in own]
         weights, at, to = np.array(entries or np.empty((0, 3))).T
         places = (at.astype(np.int64), to.astype(np.int64))

@@ -34,18 +34,8 @@ def _scaler(step: BaseEstimator, columns: list[Column], place: str) -> list[Colu
     if not hasattr(step, "min_"):
         centre = getattr(step, mean) if getattr(step, subtracts, False) else zeros
         parts = [centre, step.scale_ if getattr(step, divides, True) else ones, ones, zeros]
-    changed: list[Column] = []
-    for column, own in zip(columns, zip(*parts, strict=True), strict=True):
-        centre, scale, factor, offset = map(float, own)
-        if column.kind in ("lookup", "steps"):  # whose values may be categories in their turn
-
-            def of(value: float, own: Any = own) -> float:
-                centre, scale, factor, offset = own
-                return (value - centre) / scale * factor + offset
-
-            changed.append(column.mapped(of, place))
-        else:
-            changed.append(column.scaled(factor / scale, offset - centre * factor / scale))
+    centres, scales, factors, offsets = (part.tolist() for part in parts)
+    changed = [*map(Column.scaled, columns, factors, offsets, centres, scales)]
     if getattr(step, "clip", False):
         low, high = getattr(step, "feature_range", (-1.0, 1.0))
         changed = [through(column, (low, high), (low, high)) for column in changed]
