@@ -162,18 +162,9 @@ class Form:
         return any(isinstance(node, Times) for node in nodes_of(self.tree))
 
     @property
-    def beside(self) -> str:
-        """What there is beside weighted columns, in words; "" if there is nothing."""
-        return self.curved or "products of columns" * self.has_products
-
-    @property
     def texts(self) -> tuple[str, ...]:
         """The names of the columns that are text."""
-        found = {
-            leaf.source
-            for leaf in leaves(self.columns)
-            if leaf.kind == "lookup" and any(isinstance(key, str) for key in leaf.at)
-        }
+        found = {leaf.source for leaf in leaves(self.columns) if leaf.texts}
         return tuple(self.names[source] for source in sorted(found))
 
 
@@ -271,8 +262,7 @@ def _check_kinds(form: Form) -> None:
     for leaf in leaves(form.columns):
         name, is_lookup = form.names[leaf.source], leaf.kind == "lookup"
         require_numbers(leaf, name)
-        is_text = is_lookup and any(isinstance(key, str) for key in leaf.at)
-        if (not is_lookup or leaf.at) and is_text != (name in texts):
+        if (not is_lookup or leaf.at) and bool(leaf.texts) != (name in texts):
             raise ValueError(
                 f"column {name!r} is text for one transformer and a number for another, which "
                 "engines do not have: give each a column of its own"

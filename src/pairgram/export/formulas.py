@@ -132,6 +132,12 @@ class Column:
     is_filled: bool = False
 
     @property
+    def texts(self) -> set[str]:
+        """The categories that are text, and the text that `predict` takes."""
+        keys = (*self.at, *(self.accepted or ())) if self.kind == "lookup" else ()
+        return {key for key in keys if isinstance(key, str)}
+
+    @property
     def has_gaps(self) -> bool:
         """Whether there is no value where the source has none."""
         return self.missing != self.missing

@@ -39,9 +39,6 @@ def to_onnx(
     model: BaseEstimator,
     *,
     features: Sequence[str] | None = None,
-    input: str = "features",
-    output: str = "score",
-    texts: str = "texts",
     precision: Literal["float32", "float64"] | None = None,
 ) -> OnnxModel:
     """Return the bytes of an ONNX file that scores rows. This needs the extra ``onnx``.
@@ -55,13 +52,6 @@ def to_onnx(
     features : list of str or None, default=None
         The names of the columns of X, which the file holds as ``feature_names``. None takes those
         that the model was fitted with, or x0, x1 and so on if its columns had none.
-    input, output : str
-        The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
-        shape (batch, 1). The input has only the columns that are numbers. If all columns are text,
-        there is no such input.
-    texts : str
-        The name of the input of the columns that are text, strings of shape (batch, n_texts). The
-        file holds the names of these columns as ``text_names``. An empty text counts as missing.
     precision : {"float32", "float64"} or None, default=None
         How the runtime computes. None takes float64 for kernels and Nyström maps, whose weights may
         be so large that float32 loses digits, and float32 for all others. Runtimes may lack cosines
@@ -70,7 +60,11 @@ def to_onnx(
     Returns
     -------
     OnnxModel
-        Bytes of opset 17, ready to be written to a file.
+        Bytes of opset 17, ready to be written to a file. The input ``features``, float32 of shape
+        (batch, n_features), has only the columns that are numbers; if all columns are text, there
+        is no such input. The input ``texts``, strings of shape (batch, n_texts), has those that are
+        text, and the file holds their names as ``text_names``. An empty text counts as missing. The
+        output ``score`` is float32 of shape (batch, 1).
 
     Raises
     ------
@@ -109,8 +103,7 @@ def to_onnx(
     require_gaps_apart(form, "ONNX")
     has_kernel = any(isinstance(node, KernelValues) for node in nodes_of(form.tree))
     wide = has_kernel if precision is None else precision == "float64"
-    graph = Graph(form, input, np.float64 if wide else np.float32, texts)
-    made = graph.finish(output)
+    made = Graph(form, np.float64 if wide else np.float32).finish()
     made.ir_version = IR_VERSION
     entries = {
         "feature_names": "\n".join(form.names),
@@ -146,15 +139,13 @@ class Graph:
     Parameters
     ----------
     form : Form
-    rows, texts : str
-        The names of the rows, of the columns that are numbers and of those that are text.
     dtype : float32 or float64
         The type that is computed in.
     """
 
-    def __init__(self, form: Form, rows: str, dtype: DTypeLike, texts: str) -> None:
+    def __init__(self, form: Form, dtype: DTypeLike) -> None:
         self._dtype = np.dtype(dtype)
-        self._form, self._inputs = form, (Named(self, rows), Named(self, texts))
+        self._form, self._inputs = form, (Named(self, "features"), Named(self, "texts"))
         self._texts = {form.names.index(text): k for k, text in enumerate(form.texts)}
         numbers = [source for source in range(len(form.names)) if source not in self._texts]
         self._numbers = {source: k for k, source in enumerate(numbers)}
@@ -198,12 +189,12 @@ class Graph:
         self.constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
-    def finish(self, output: str) -> Any:
+    def finish(self) -> Any:
         """Return a model with the scores, (batch, 1), which are float32, as the rows are."""
         import onnx
 
         scores = self.cast(self._of(self._form.tree), np.float32)
-        self.nodes.append(onnx.helper.make_node("Identity", [scores.name], [output]))
+        self.nodes.append(onnx.helper.make_node("Identity", [scores.name], ["score"]))
         float32, text = onnx.TensorProto.FLOAT, onnx.TensorProto.STRING
         kinds = zip(self._inputs, (float32, text), (self._numbers, self._texts), strict=True)
         versions = [("", OPSET), ("ai.onnx.ml", TEXT_OPSET)][: 1 + bool(self._texts)]
@@ -215,7 +206,7 @@ class Graph:
                 for one, kind, columns in kinds
                 if columns
             ],
-            [onnx.helper.make_tensor_value_info(output, float32, ["batch", 1])],
+            [onnx.helper.make_tensor_value_info("score", float32, ["batch", 1])],
             self.constants,
         )
         return onnx.helper.make_model(

@@ -66,10 +66,8 @@ class PipelineScorer:
             self.width = max(1, len({one.source for one in found}))
         texts: dict[int, set[str]] = {}
         for one in found:
-            if one.kind == "lookup":
-                keys = (key for key in (*one.at, *(one.accepted or ())) if isinstance(key, str))
-                for key in keys:
-                    texts.setdefault(one.source, set()).add(key)
+            if one.texts:
+                texts.setdefault(one.source, set()).update(one.texts)
         sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
         self.names = tuple(names[source] for source in sources)
         self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}
@@ -111,7 +109,7 @@ class PipelineScorer:
         return ScorerOfColumns(self, names)
 
     def rows_of(self, X: AnyArray | Mapping[str, ArrayLike]) -> Any:
-        """Return the columns of rows, which a matrix of numbers has as its own rows."""
+        """Return the columns of rows."""
         given: Any = X
         names: Sequence[Any] | None = self.feature_names_in_
         if not hasattr(X, "__getitem__") or isinstance(X, (list, tuple, str)):
@@ -122,8 +120,6 @@ class PipelineScorer:
         if isinstance(X, np.ndarray):
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must be (n, {self.n_features_in_}), got shape {X.shape}")
-            if not (self.texts or self._accepted) and X.dtype.kind == "f":
-                return np.asarray(X.T, np.float64)
             given, names = X.T, range(self.n_features_in_)
         elif names is None:
             raise ValueError(
@@ -142,13 +138,16 @@ class PipelineScorer:
         for source, accepted in self._accepted:
             values = columns[source].tolist()
             other = [row for row, value in enumerate(values) if value not in accepted]
-            gaps = is_missing(columns[source][other])
-            for row, is_gap in zip(other, gaps.tolist(), strict=True):
-                if not is_gap or None not in accepted:
-                    raise ValueError(
-                        f"row {row} of X has {values[row]!r} in column {names[source]!r}, which no "
-                        "row had in fit: its encoder has handle_unknown='error'"
-                    )
+            gaps = is_missing(columns[source][other]).tolist()
+            refused = [row for row, gap in zip(other, gaps, strict=True) if not gap]
+            if None not in accepted:
+                refused = other
+            if refused:
+                raise ValueError(
+                    f"row {refused[0]} of X has {values[refused[0]]!r} in column "
+                    f"{names[source]!r}, which no row had in fit: its encoder has "
+                    "handle_unknown='error'"
+                )
         return columns
 
 

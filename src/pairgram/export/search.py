@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram.export.form import (
@@ -207,14 +208,13 @@ def _require_layers(form: Form) -> None:
 
 def _layers(tree: Sum, n_names: int) -> list[dict[str, Any]]:
     """Return the layers of a neural network with the same scores, up to a constant."""
-    if not tree.terms:
-        layers, matrix, _ = _atoms_as_layers(tree, n_names)
-        return [*layers, _layer(matrix, np.zeros(1), "identity")]
     node: Any
-    ((node, weights),) = tree.terms
-    layers, matrix, offset = _atoms_as_layers(node.x, n_names)
-    hidden = _layer(matrix, offset, node.name)
-    return [*layers, hidden, _layer(weights.T, np.zeros(1), "identity")]
+    inner, name, last = tree, "identity", []
+    for node, weights in tree.terms:  # one at most
+        inner, name = node.x, node.name
+        last = [_layer(weights.T, np.zeros(1), "identity")]
+    layers, matrix, offset = _atoms_as_layers(inner, n_names)
+    return [*layers, _layer(matrix, offset if last else np.zeros(1), name), *last]
 
 
 def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vector, Vector]:
@@ -224,8 +224,7 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
     ``r = 1 − min(max((x − first knot) / range, 0), 1)``, and a third layer bends it at the knots.
     Values far away from a group therefore cost no digits of float32.
     """
-    weights, offset = node.weights, node.offset.copy()
-    weights = weights.toarray() if hasattr(weights, "toarray") else weights
+    weights, offset = scipy.sparse.csr_array(node.weights).toarray(), node.offset.copy()
     values = [
         (atom.source, w)
         for atom, w in zip(node.atoms, weights, strict=True)
@@ -246,7 +245,7 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
             first.append((source, sign, 0.0, 1.0, 0.0))
     ramps = [k for k, atom in enumerate(node.atoms) if atom.kind == "ramp"]
     ramps.sort(key=lambda k: (node.atoms[k].source, node.atoms[k].low))
-    for group in _groups(ramps, node):
+    for group in _groups(ramps, node.atoms):
         steps, atoms = weights[group], [node.atoms[k] for k in group]
         offset += steps.sum(axis=0)
         knots = np.array([atoms[0].low, *(atom.high for atom in atoms)])
@@ -272,22 +271,18 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
     return layers, np.array(bent).T, offset
 
 
-def _groups(ramps: list[int], node: Sum) -> Iterator[list[int]]:
-    """Yield ramps that follow each other, whose widths are not too different."""
-    group: list[int] = []
-    least = np.inf
+def _groups(ramps: list[int], atoms: Sequence[Atom]) -> list[list[int]]:
+    """Return groups of ramps that follow each other, whose widths are not too different."""
+    groups: list[list[int]] = []
     for k in ramps:
-        atom = node.atoms[k]
-        width = atom.high - atom.low
-        if group:
-            begin, last = node.atoms[group[0]], node.atoms[group[-1]]
-            follows = last.source == atom.source and last.high == atom.low
-            if not follows or atom.high - begin.low > GROUP_RANGE * min(least, width):
-                yield group
-                group, least = [], np.inf
-        group, least = [*group, k], min(least, width)
-    if group:
-        yield group
+        atom, own = atoms[k], [atoms[j] for j in groups[-1]] if groups else []
+        least = min(one.high - one.low for one in (*own, atom))
+        follows = own and own[-1].source == atom.source and own[-1].high == atom.low
+        if follows and atom.high - own[0].low <= GROUP_RANGE * least:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return groups
 
 
 def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:
@@ -392,9 +387,9 @@ def _require_linear(what: str, has_store: bool, form: Form) -> None:
             "linear only between knots: fit with feature_map='standard', or take another engine. "
             f"{ELASTIC}"
         )
-    if form.beside:
+    if beside := form.curved or "products of columns" * form.has_products:
         raise ValueError(
-            f"{what} takes linear models, and this has {form.beside}: take a model of columns, "
+            f"{what} takes linear models, and this has {beside}: take a model of columns, "
             "such as RankRLSCV(feature_map='standard'), or an engine that reads ONNX (to_onnx). "
             f"{ELASTIC}"
         )

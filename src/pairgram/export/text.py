@@ -201,12 +201,13 @@ def _cases(name: str, cases: list[Case]) -> str:
     return f"CASE {whens} ELSE 0e0 END"
 
 
-def _quoted(text: str, dialect: str) -> str:
-    """Write text in SQL, such that no database reads a part of it as something else."""
-    text = text.replace("'", "''")
-    if dialect == "standard":  # Snowflake reads a backslash as the beginning of an escape
-        return " || CHR(92) || ".join(f"'{part}'" for part in text.split("\\"))
-    return f"'{text}'"
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _without_backslash(text: str) -> str:
+    """Write text in SQL, of which Snowflake reads a backslash as the beginning of an escape."""
+    return " || CHR(92) || ".join(map(_quoted, text.split("\\")))
 
 
 _SQL = Dialect(
@@ -216,13 +217,17 @@ _SQL = Dialect(
     nan="NULL",
     at_least="CASE WHEN {0} >= {1} THEN 1e0 ELSE 0e0 END",
     lookup=_cases,
-    text=partial(_quoted, dialect="standard"),
+    text=_without_backslash,
     curves={  # of other numbers there is none, which is an error in PostgreSQL
         "log": "LN(CASE WHEN {0} > 0 THEN {0} END)",
         "sqrt": "SQRT(CASE WHEN {0} >= 0 THEN {0} END)",
     },
     has_decimals=True,
 )
+DIALECTS = {
+    "standard": _SQL,
+    "sqlite": replace(_SQL, least="MIN", greatest="MAX", text=_quoted),
+}
 
 
 def to_sql(
@@ -279,7 +284,7 @@ def to_sql(
     >>> print(export.to_sql(model, features=["bm25", "price"], dialect="sqlite"))
     (-3.07...) * CAST("bm25" AS REAL) + 0.0500... * CAST("price" AS REAL)
     """
-    if dialect not in ("standard", "sqlite"):
+    if dialect not in DIALECTS:
         raise ValueError(f"dialect must be 'standard' or 'sqlite', got {dialect!r}")
     form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
     quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
@@ -297,10 +302,7 @@ def to_sql(
                 "SQL has no character NUL"
             )
     gaps = [f"{one} IS NULL" for one in clean]
-    language = replace(_SQL, text=partial(_quoted, dialect=dialect))
-    if dialect == "sqlite":
-        language = replace(language, least="MIN", greatest="MAX")
-    text = expression(form, clean, language, gaps, wide)
+    text = expression(form, clean, DIALECTS[dialect], gaps, wide)
     exported = SqlExpression(text).named(form.names, form.texts)
     exported.dialect = dialect
     return exported
