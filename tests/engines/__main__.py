@@ -47,8 +47,8 @@ def _names(case):
     return None if case.sells else NAMES[: case.model.n_features_in_]
 
 
-def _solr(case, **options):
-    return export.to_solr(case.model, case.name, store=case.name, features=_names(case), **options)
+def _solr(case):
+    return export.to_solr(case.model, case.name, store=case.name, features=_names(case))
 
 
 def _sql(case, dialect):
@@ -64,9 +64,6 @@ def _vespa(case, onnx=False):
 
 ENGINES = {
     "solr": Engine(_solr, engines.solr, gaps="default"),
-    "solr, normalizers": Engine(
-        lambda c: _solr(c, normalizers="engine"), engines.solr, gaps="default"
-    ),
     "ranklib": Engine(lambda c: export.to_ranklib(c.model, features=_names(c)), engines.ranklib),
     "vespa": Engine(_vespa, engines.vespa, wide=True, empty_is_missing=True),
     "vespa, onnx": Engine(

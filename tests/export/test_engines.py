@@ -22,7 +22,6 @@ from export import schemas
 from pairgram import (
     Cross,
     ELMRank,
-    Fill,
     Kernel,
     MaxAbs,
     MaxNonzero,
@@ -55,11 +54,7 @@ def data():
 
 ENGINES = {
     "solr": lambda m: export.to_solr(m, "m", store="s", features=NAMES),
-    "solr, normalizers": lambda m: export.to_solr(m, "m", features=NAMES, normalizers="engine"),
     "plugin": lambda m: export.to_ltr_plugin(m, "m", features=NAMES),
-    "plugin, normalizers": lambda m: export.to_ltr_plugin(
-        m, "m", features=NAMES, normalizers="engine"
-    ),
     "ranklib": lambda m: export.to_ranklib(m, features=NAMES),
     "vespa": lambda m: export.to_vespa(m, "m", features=VESPA),
     "onnx": lambda m: export.to_onnx(m, features=NAMES),
@@ -141,7 +136,7 @@ def test_every_model_in_every_engine(data, models, name, engine):
     X, _, qid = data
     model, engines = models[name], MODELS[name][1]
     if engine not in engines:
-        with pytest.raises(ValueError, match=r"take|fit|normalizers"):
+        with pytest.raises(ValueError, match=r"take|fit"):
             ENGINES[engine](model)
         return
     parity = export.verify(ENGINES[engine](model), model, X[SOME], qid[SOME])
@@ -227,11 +222,6 @@ def test_solr_has_the_keys_and_numbers_that_it_wants(data):
     assert body["class"] == "org.apache.solr.ltr.model.LinearModel"
     assert [one["name"] for one in body["features"]] == NAMES
     assert body["params"]["weights"].keys() == {*NAMES}
-    scaled = export.to_solr(linear, "m1", features=NAMES, normalizers="engine")
-    for feature in scaled["features"]:
-        assert feature["norm"]["class"] == "org.apache.solr.ltr.norm.StandardNormalizer"
-        assert all(isinstance(value, str) for value in feature["norm"]["params"].values())
-        assert {*feature["norm"]["params"]} == {"avg", "std"}
     hidden = RankRLS(feature_map=nodes("sigmoid")).fit(X, y, qid=qid)
     body = json.dumps(export.to_solr(hidden, "m1", features=NAMES))
     layers = json.loads(body)["params"]["layers"]
@@ -262,27 +252,20 @@ def test_the_plugins_definition_is_text_and_scores_can_be_shifted(data):
     scores = X @ [weights[name] for name in NAMES] + weights["one"]
     assert 0 <= scores.min() <= 2.1e-6 * abs(lowest)
     assert export.verify(body, model, X, qid).n_reordered == 0
-    engine = export.to_ltr_plugin(
-        RankRLS(feature_map="minmax").fit(X, y, qid=qid), "m", features=NAMES, normalizers="engine"
-    )
-    norms = engine["model"]["model"]["feature_normalizers"]
-    assert {*norms["a"]["standard"]} == {"mean", "standard_deviation"}
 
 
 @pytest.mark.parametrize("name", MODELS)
-@every(engine=["solr", "solr, normalizers", "plugin", "plugin, normalizers"])
+@every(engine=["solr", "plugin"])
 def test_bodies_are_as_the_engines_describe_them(models, name, engine):
     engines = MODELS[name][1]
     if engine not in engines:
         return
     body = json.loads(json.dumps(ENGINES[engine](models[name]), allow_nan=False))
-    if engine.startswith("plugin"):
+    if engine == "plugin":
         jsonschema.validate(body, schemas.PLUGIN)
         definition = json.loads(body["model"]["model"]["definition"])
         jsonschema.validate(definition, schemas.PLUGIN_DEFINITION)
         assert definition.keys() == {*NAMES}
-        norms = body["model"]["model"].get("feature_normalizers", {})
-        assert norms.keys() <= {*NAMES}
     elif engines is LINEAR:
         jsonschema.validate(body, schemas.SOLR_LINEAR)
         assert body["params"]["weights"].keys() == {one["name"] for one in body["features"]}
@@ -299,13 +282,6 @@ def test_bodies_are_as_the_engines_describe_them(models, name, engine):
 
 def test_schemas_refuse_what_engines_refuse(data):
     X, y, qid = data
-    body = ENGINES["solr, normalizers"](RankRLS(feature_map="standard").fit(X, y, qid=qid))
-    jsonschema.validate(body, schemas.SOLR_LINEAR)
-    for feature in body["features"]:
-        params = feature["norm"]["params"]
-        params["avg"] = float(params["avg"])
-    with pytest.raises(jsonschema.ValidationError, match="is not of type 'string'"):
-        jsonschema.validate(body, schemas.SOLR_LINEAR)
     body = ENGINES["plugin"](RankRLS().fit(X, y, qid=qid))
     inner = body["model"]["model"]
     inner["definition"] = json.loads(inner["definition"])
@@ -322,9 +298,7 @@ def test_vespa_reads_an_onnx_file(data):
     assert "tensor<float>(d0[1],d1[8]):[[attribute(f0), attribute(f1)" in profile
     assert "expression: onnx(ltr).score{d0:0,d1:0}" in profile
     assert profile.count("{") == profile.count("}")
-    assert "inherits one, two {" in export.to_vespa(
-        model, "m", features=VESPA, inherits="one, two", onnx="models/m-1.onnx"
-    )
+    assert "inherits one, two {" in export.to_vespa(model, "m", features=VESPA, inherits="one, two")
 
 
 RANK_FEATURES = """\
@@ -388,14 +362,6 @@ def test_onnx_needs_no_names_of_columns(data):
     assert export.to_onnx(named).feature_names == tuple("hgfedcba")
 
 
-def test_vespa_warns_of_values_beside_those_that_it_tests(data):
-    X, y, qid = data
-    X = X + np.where(np.arange(len(X))[:, None] % 7, np.arange(8.0), np.nan)
-    model = RankRLS(feature_map=make_pipeline(Fill("mean"), Quantile(raw=True))).fit(X, y, qid=qid)
-    with pytest.warns(UserWarning, match="Vespa counts a missing value as 0, .* 8 features"):
-        export.to_vespa(model, "m", features=[f"f{j}" for j in range(8)])
-
-
 @every(missing=["zero", "mean", "median"], inputs=[None, "standard", "quantile"])
 def test_missing_values_are_filled_in(data, missing, inputs):
     from pairgram import scan
@@ -414,12 +380,9 @@ def test_missing_values_are_filled_in(data, missing, inputs):
     ):
         found = export.verify(exported, model, X[SOME], qid[SOME])
         assert found.n_reordered == 0 and found.max_error <= share * found.spread
-    # Where fields have the default values that the export tells, search engines agree as well.
+    # Vespa asks isNan; Solr agrees where fields have the default values that the export tells.
     filled = np.where(np.isnan(X), fill_of(model), X)
-    for engine, itself in (
-        (export.to_solr, missing == "zero"),
-        (export.to_vespa, missing == "zero" or inputs == "quantile"),  # which asks isNan
-    ):
+    for engine, itself in ((export.to_solr, missing == "zero"), (export.to_vespa, True)):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             exported = engine(model, "m", features=[f"f{j}" for j in range(8)])

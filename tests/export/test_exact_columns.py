@@ -1,4 +1,4 @@
-"""What a step compares exactly may have been computed before: scores are those of predict."""
+"""What a step compares is compared exactly: scores are those of predict."""
 
 import contextlib
 import sqlite3
@@ -11,17 +11,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
-    MaxAbsScaler,
-    MinMaxScaler,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
-    RobustScaler,
     StandardScaler,
     TargetEncoder,
 )
 
-from axes import every
 from pairgram import Fill, RankRLS, export
 
 CODES = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
@@ -67,38 +63,6 @@ def test_rare_categories_beside_missing_ones(limits):
     rows = [["rare"], ["a"], ["b"], [None], ["new"]]
     given = pd.DataFrame({"c": pd.Series(["rare", "a", "b", np.nan, "new"], dtype=object)})
     np.testing.assert_allclose(scored(model, rows), model.predict(given), atol=1e-12)
-
-
-SCALERS = [StandardScaler(), MaxAbsScaler(), MinMaxScaler((0.1, 0.7)), RobustScaler()]
-
-
-@pytest.mark.parametrize("scaler", SCALERS, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize(
-    "last", [ONE_HOT, KBinsDiscretizer(4, encode="onehot-dense")], ids=["one-hot", "bins"]
-)
-@pytest.mark.filterwarnings("ignore:Bins whose width:UserWarning")
-@pytest.mark.filterwarnings("ignore:.*quantile_method:FutureWarning")
-@every(seed=range(3))
-def test_codes_that_were_scaled_are_categories_again(scaler, last, seed):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"c": rng.choice([*"abcdefg"], 60)})
-    model = make_pipeline(OrdinalEncoder(**CODES), scaler, last, RankRLS(0.1))
-    held(model.fit(frame, rng.normal(size=60)), frame)
-
-
-@pytest.mark.filterwarnings("ignore:.*quantile_method:FutureWarning")
-def test_bins_that_round_to_float32_first():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 11, (400, 1)) / 10
-    bins = KBinsDiscretizer(
-        10, encode="onehot-dense", strategy="uniform", dtype=np.float32, subsample=None
-    )
-    model = make_pipeline(bins, RankRLS()).fit(X, rng.normal(size=400) + X[:, 0])
-    single = X.astype(np.float32).astype(float)
-    near = np.nextafter(X, 2), np.nextafter(X, -1), np.nextafter(np.float32(X), np.float32(2))
-    for rows in (X, single, *near):
-        rows = np.asarray(rows, float)
-        np.testing.assert_allclose(scored(model, rows.tolist()), model.predict(rows), atol=1e-6)
 
 
 def test_ids_that_float64_does_not_hold_are_refused():

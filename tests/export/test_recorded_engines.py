@@ -27,7 +27,6 @@ FILES = sorted((Path(__file__).parents[1] / "engines" / "recorded").glob("*.json
 # What makes a model of its text again, and how far scores may be, relative to their range.
 KINDS = {
     "solr": (lambda text: SolrModel(json.loads(text)), 1e-5),
-    "solr_normalizers": (lambda text: SolrModel(json.loads(text)), 1e-5),
     "ranklib": (RanklibModel, 1e-5),
     "vespa": (VespaProfile, 1e-5),  # verify takes columns of float32, as attributes may be
     "postgresql": (SqlExpression, 1e-12),

@@ -6,14 +6,13 @@ from pairgram.export.form import (
     SqlExpression,
     VespaProfile,
 )
-from pairgram.export.formulas import ACTIVATIONS, Atom, Column, Product, constant, sum_of, through
+from pairgram.export.formulas import ACTIVATIONS, Atom, Column, constant, product, sum_of, through
 from pairgram.export.verify import _is_reordered, _scores
 
 __all__ = [
     "ACTIVATIONS",
     "Atom",
     "Column",
-    "Product",
     "RanklibModel",
     "SolrModel",
     "SqlExpression",
@@ -21,6 +20,7 @@ __all__ = [
     "_is_reordered",
     "_scores",
     "constant",
+    "product",
     "sum_of",
     "through",
 ]

@@ -92,7 +92,6 @@ MODELS: dict[str, Fitted] = {
 }
 ENGINES: dict[str, Callable[..., Any]] = {
     "solr": partial(pg.export.to_solr, name="m", store="s"),
-    "solr's normalizers": partial(pg.export.to_solr, name="m", normalizers="engine"),
     "plugin": partial(pg.export.to_ltr_plugin, name="m"),
     "plugin, shifted": partial(pg.export.to_ltr_plugin, name="m", shift="one", lowest=-5.0),
     "vespa": partial(pg.export.to_vespa, name="m", phase="first"),

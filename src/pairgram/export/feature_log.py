@@ -37,13 +37,6 @@ _PAIR = re.compile(rf"(.+?)[=:]({_NUMBER})(?:[,;]|$)")
 Features = dict[str, "float | None"]
 
 
-class _Hit(NamedTuple):
-    """A document of a result list, and the features that were logged."""
-
-    docno: Any
-    features: Features
-
-
 def read_feature_log(
     source: str | os.PathLike[str] | Iterable[str | bytes | Mapping[str, Any]],
     engine: LoggingEngine,
@@ -131,40 +124,44 @@ def read_feature_log(
     if isinstance(features, str):
         raise ArgumentError("features", f"must be a list of names, got the text {features!r}")
     judged = None if qrels is None else qrels_of(qrels)
-    read = _READERS[engine]
+    form = _FORMS[engine]
+    ids = form.ids if document is None else [(*place, document) for place in form.fields]
     lists: dict[str, dict[str, tuple[int, Features]]] = {}
-    for place, response in _responses(source):
+    for place, line in _lines(source):
         try:
+            response = line if isinstance(line, Mapping) else _parsed(line)
             qid = _query_of(response, query, engine)
             own = lists.setdefault(qid, {})
-            before = max(len(own), _start_of(response))
-            for hit in read(response, document, log):
-                (name,) = id_texts([hit.docno], 1, "documents")
+            before = _member(response, "response", "start")  # results on earlier pages of Solr
+            before = max(len(own), before if isinstance(before, int) else 0)
+            for position, hit in enumerate(_list_of(response, form.documents), before + 1):
+                docno = _id_of(hit, ids)
+                (name,) = id_texts([docno], 1, "documents")
                 if name in own:
                     again = "give every time that a query was shown an id of its own"
                     raise ValueError(f"found document {name!r} of query {qid!r} again: {again}")
-                before += 1
-                own[name] = before, hit.features
+                own[name] = position, _features_of(form.pairs(hit, docno, log), docno)
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
     rows = [
-        (qid, name, position, found)
+        (qid, name, position, (judged or {}).get(qid, {}).get(name, -1.0), found)
         for qid, own in lists.items()
         for name, (position, found) in own.items()
-        if judged is None or unjudged == "zero" or judged.get(qid, {}).get(name, -1.0) >= 0
     ]
+    if judged is not None and unjudged == "drop":
+        rows = [row for row in rows if row[3] >= 0]
     if not rows:
         what = "a document" if judged is None else "a document that is judged"
         raise ValueError(f"the log must have {what}, found none: are ids those of the qrels?")
-    names = list(dict.fromkeys(name for *_, found in rows for name in found))
+    qids, docnos, positions, labels, values_of = zip(*rows, strict=True)
+    names = list(dict.fromkeys(name for found in values_of for name in found))
     columns = {
-        "qid": object_array([row[0] for row in rows]),
-        "docno": object_array([row[1] for row in rows]),
-        "position": np.array([row[2] for row in rows], np.int64),
+        "qid": object_array(qids),
+        "docno": object_array(docnos),
+        "position": np.array(positions, np.int64),
     }
     if judged is not None:
-        labels = [max(0.0, judged.get(qid, {}).get(name, 0.0)) for qid, name, *_ in rows]
-        columns["label"] = np.array(labels, np.float64)
+        columns["label"] = np.maximum(np.array(labels, np.float64), 0.0)
     wanted = names if features is None else list(features)
     lacking = [name for name in wanted if name not in names]
     if lacking and not isinstance(features, Mapping):
@@ -174,32 +171,30 @@ def read_feature_log(
             raise ArgumentError(
                 "features", f"must not be {name!r}, which is a column of its own: rename it"
             )
-        other = features[name] if isinstance(features, Mapping) else _ABSENT.get(engine, math.nan)
-        values = (found.get(name) for *_, found in rows)
+        other = features[name] if isinstance(features, Mapping) else form.absent
+        values = (found.get(name) for found in values_of)
         columns[name] = np.array([other if value is None else value for value in values], float)
     return columns
 
 
-def _responses(source: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what messages call a response, and the response."""
+def _lines(source: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what messages call a response, and the response or its text."""
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as raw, naming(source):
             for number, line in lines_of(raw, shown(source)):
-                place = f"{shown(source)}:{number}"
-                yield place, _parsed(line, place)
+                yield f"{shown(source)}:{number}", line
         return
     for number, one in enumerate(source, 1):
-        place = f"line {number}"
-        yield place, one if isinstance(one, Mapping) else _parsed(one, place)
+        yield f"line {number}", one
 
 
-def _parsed(line: str | bytes, place: str) -> Mapping[str, Any]:
+def _parsed(line: str | bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{place}: want a response in JSON on a line: {error}") from None
+        raise ValueError(f"want a response in JSON on a line: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError(f"{place}: want a response of the engine, got {type(found).__name__}")
+        raise ValueError(f"want a response of the engine, got {type(found).__name__}")
     return found
 
 
@@ -213,12 +208,6 @@ def _query_of(response: Mapping[str, Any], name: str, engine: str) -> str:
     return id_texts([found], 1, "query ids")[0]
 
 
-def _start_of(response: Mapping[str, Any]) -> int:
-    """Return how many results stand on earlier pages, which Solr alone tells."""
-    found = _member(response, "response", "start")
-    return found if isinstance(found, int) and found > 0 else 0
-
-
 def _member(value: Any, *names: str) -> Any:
     """Return a member of members, or None."""
     for name in names:
@@ -226,10 +215,12 @@ def _member(value: Any, *names: str) -> Any:
     return value
 
 
-def _list_of(response: Mapping[str, Any], *names: str) -> list[Any]:
-    found = _member(response, *names)
+def _list_of(response: Mapping[str, Any], path: Sequence[str]) -> list[Any]:
+    found, root = _member(response, *path), response.get("root")
+    if found is None and isinstance(root, Mapping) and "errors" not in root:
+        return []  # a query of Vespa without a result
     if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
-        raise ValueError(f"want the documents as the list {'.'.join(names)}")
+        raise ValueError(f"want the documents as the list {'.'.join(path)}")
     return found
 
 
@@ -249,7 +240,7 @@ def _features_of(pairs: Iterable[tuple[Any, Any]], docno: object) -> Features:
     return found
 
 
-def _id_of(hit: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> object:
+def _id_of(hit: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> Any:
     """Return the id of a document, of the first of some members that is there."""
     for path in names:
         found = _member(hit, *path)
@@ -258,68 +249,71 @@ def _id_of(hit: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> object:
     raise ValueError(f"want the id of every document, as {'.'.join(names[0])}")
 
 
-def _of_solr(response: Mapping[str, Any], document: str | None, _: str | None) -> Iterator[_Hit]:
-    for doc in _list_of(response, "response", "docs"):
-        docno = _id_of(doc, [(document or "id",)])
-        text = doc.get("[features]")
-        if not isinstance(text, str):
-            raise ValueError(f"document {docno!r} has no [features]: ask for them with fl=")
-        pairs, end = [], 0
-        while end < len(text):
-            pair = _PAIR.match(text, end)
-            if pair is None:
-                wanted = f"want name=number, got {text[end : end + 60]!r}"
-                raise ValueError(f"[features] of document {docno!r}: {wanted}")
-            pairs.append((pair[1], float(pair[2])))
-            end = pair.end()
-        yield _Hit(docno, _features_of(pairs, docno))
+def _of_solr(hit: Any, docno: object, _: str | None) -> Iterator[tuple[Any, Any]]:
+    text, end = hit.get("[features]"), 0
+    if not isinstance(text, str):
+        raise ValueError(f"document {docno!r} has no [features]: ask for them with fl=")
+    while end < len(text):
+        pair = _PAIR.match(text, end)
+        if pair is None:
+            wanted = f"want name=number, got {text[end : end + 60]!r}"
+            raise ValueError(f"[features] of document {docno!r}: {wanted}")
+        yield pair[1], float(pair[2])
+        end = pair.end()
 
 
-def _of_plugin(
-    response: Mapping[str, Any], document: str | None, log: str | None
-) -> Iterator[_Hit]:
-    for hit in _list_of(response, "hits", "hits"):
-        places: list[tuple[str, ...]] = [("_id",)]
-        if document is not None:
-            places = [(document,), ("fields", document), ("_source", document)]
-        docno = _id_of(hit, places)
-        logs: dict[str, Any] = {}
-        for one in _member(hit, "fields", "_ltrlog") or ():
-            own = one if isinstance(one, Mapping) else {}
-            if twice := [name for name in own if name in logs]:
-                again = "give the log of every request a name of its own"
-                raise ValueError(f"document {docno!r} has the log {twice[0]!r} twice: {again}")
-            logs |= own
-        if not logs:
-            raise ValueError(f"document {docno!r} has no fields._ltrlog: ask for them by ltr_log")
-        if log is None and len(logs) > 1:
-            raise ValueError(f"document {docno!r} has several logs: log= is one of {list(logs)}")
-        entries = logs.get(next(iter(logs)) if log is None else log)
-        if not isinstance(entries, list) or not all(isinstance(one, Mapping) for one in entries):
-            raise ValueError(f"document {docno!r} has no log {log!r}, only {list(logs)}")
-        pairs = [(one.get("name"), one.get("value")) for one in entries]
-        yield _Hit(docno, _features_of(pairs, docno))
+def _of_plugin(hit: Any, docno: object, log: str | None) -> list[tuple[Any, Any]]:
+    listed = _member(hit, "fields", "_ltrlog") or ()
+    pairs = [pair for one in listed if isinstance(one, Mapping) for pair in one.items()]
+    logs = dict(pairs)
+    if len(logs) < len(pairs):
+        twice = next(name for k, (name, _) in enumerate(pairs) if name in dict(pairs[:k]))
+        again = "give the log of every request a name of its own"
+        raise ValueError(f"document {docno!r} has the log {twice!r} twice: {again}")
+    if not logs:
+        raise ValueError(f"document {docno!r} has no fields._ltrlog: ask for them by ltr_log")
+    if log is None and len(logs) > 1:
+        raise ValueError(f"document {docno!r} has several logs: log= is one of {list(logs)}")
+    entries = logs.get(next(iter(logs)) if log is None else log)
+    if not isinstance(entries, list) or not all(isinstance(one, Mapping) for one in entries):
+        raise ValueError(f"document {docno!r} has no log {log!r}, only {list(logs)}")
+    return [(one.get("name"), one.get("value")) for one in entries]
 
 
-def _of_vespa(response: Mapping[str, Any], document: str | None, _: str | None) -> Iterator[_Hit]:
-    root = _member(response, "root")
-    if isinstance(root, Mapping) and "children" not in root and "errors" not in root:
-        return  # a query without a result
-    for hit in _list_of(response, "root", "children"):
-        own = [("fields", document)] if document is not None else []
-        docno = _id_of(hit, own or [("fields", "documentid"), ("id",)])
-        found = _member(hit, "fields", "matchfeatures")
-        found = _member(hit, "fields", "summaryfeatures") if found is None else found
-        if not isinstance(found, Mapping):
-            raise ValueError(f"document {docno!r} has neither matchfeatures nor summaryfeatures")
-        yield _Hit(docno, _features_of((one for one in found.items() if one[0] != CACHED), docno))
+def _of_vespa(hit: Any, docno: object, _: str | None) -> list[tuple[Any, Any]]:
+    for name in ("matchfeatures", "summaryfeatures"):
+        found = _member(hit, "fields", name)
+        if isinstance(found, Mapping):
+            return [pair for pair in found.items() if pair[0] != CACHED]
+    raise ValueError(f"document {docno!r} has neither matchfeatures nor summaryfeatures")
 
 
-_Reader = Callable[[Mapping[str, Any], "str | None", "str | None"], Iterator[_Hit]]
-_READERS: Mapping[str, _Reader] = {
-    "solr": _of_solr,
-    **dict.fromkeys(get_args(PluginName), _of_plugin),
-    "vespa": _of_vespa,
+class _Form(NamedTuple):
+    """Where the responses of an engine have what.
+
+    Attributes
+    ----------
+    documents : tuple of str
+        The path of the list of documents.
+    ids, fields : sequence of tuple of str
+        The paths of the id of a document, and those of its fields.
+    pairs : callable
+        Given a document, its id and the name of a log, it returns the names and values of features.
+    absent : float
+        What a feature counts that the engine left out.
+    """
+
+    documents: tuple[str, ...]
+    ids: Sequence[tuple[str, ...]]
+    fields: Sequence[tuple[str, ...]]
+    pairs: Callable[[Any, object, str | None], Iterable[tuple[Any, Any]]]
+    absent: float = math.nan
+
+
+_PLUGIN = _Form(("hits", "hits"), [("_id",)], [(), ("fields",), ("_source",)], _of_plugin)
+_VESPA_IDS = [("fields", "documentid"), ("id",)]
+_FORMS: Mapping[str, _Form] = {
+    "solr": _Form(("response", "docs"), [("id",)], [()], _of_solr, 0.0),
+    **dict.fromkeys(get_args(PluginName), _PLUGIN),
+    "vespa": _Form(("root", "children"), _VESPA_IDS, [("fields",)], _of_vespa),
 }
-# What a feature counts that an engine left out; where it is not here, it is missing.
-_ABSENT = {"solr": 0.0}

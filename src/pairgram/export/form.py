@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
@@ -17,11 +17,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram.export.formulas import (
-    AnyColumn,
     Apply,
     Atom,
+    Column,
     KernelValues,
-    Product,
     Radial,
     Sum,
     Times,
@@ -45,6 +44,7 @@ class _Named:
     feature_names: tuple[str, ...] = ()
     text_names: tuple[str, ...] = ()  # of the columns that are text
     atoms: Mapping[str, Atom] = MappingProxyType({})  # what features are, by their names
+    definitions: Any = ()  # of features that the engine computes from fields
 
     def named(self, names: tuple[str, ...], texts: tuple[str, ...] = ()) -> Self:
         """Return the model with its names set."""
@@ -62,8 +62,6 @@ class SolrModel(_Named, dict[str, Any]):
         from fields, such as whether a field has a certain category.
     """
 
-    definitions: Any = ()
-
 
 class LtrPluginModel(_Named, dict[str, Any]):
     """The body of a ``_createmodel`` request to the plugin of Elasticsearch or OpenSearch.
@@ -74,8 +72,6 @@ class LtrPluginModel(_Named, dict[str, Any]):
         Entries of the ``features`` of a feature set: those that the engine must compute from
         fields.
     """
-
-    definitions: Any = ()
 
 
 class VespaProfile(_Named, str):
@@ -131,27 +127,24 @@ class Form:
     ----------
     names : tuple of str
         The names of the caller's columns.
-    columns : tuple of Column and Product
-        What the steps of a pipeline, and inputs, make of them.
+    columns : tuple of Column
+        What the steps of a pipeline, fills and scales make of them.
     score : callable
         It returns the formula of the score, given that of the columns.
-    missing : ndarray of shape (n_names,), or None
-        What takes the place of missing values.
-    exact : bool
-        Whether the formula has no differences of the numbers of categories; see `sum_of`.
-    tree : Sum
-        The formula of the score.
+    told : ndarray of shape (n_names,), or None
+        What an engine must be told to put in the place of missing values.
     """
 
     names: tuple[str, ...]
-    columns: tuple[AnyColumn, ...]
-    score: Callable[[Sum], Sum]
-    missing: Vector | None = None
-    exact: bool = False
-    tree: Sum = field(init=False)
+    columns: tuple[Column, ...]
+    score: Callable[[Sum], Any]
+    told: Vector | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tree", self.score(sum_of(self.columns, self.exact)))
+    @cached_property
+    def tree(self) -> Sum:
+        """The formula of the score."""
+        found: Sum = self.score(sum_of(self.columns))
+        return found
 
     @property
     def curved(self) -> str:
@@ -169,18 +162,9 @@ class Form:
         return any(isinstance(node, Times) for node in nodes_of(self.tree))
 
     @property
-    def beside(self) -> str:
-        """What there is beside weighted columns, in words; "" if there is nothing."""
-        return self.curved or "products of columns" * self.has_products
-
-    @property
     def texts(self) -> tuple[str, ...]:
         """The names of the columns that are text."""
-        found = {
-            leaf.source
-            for leaf in leaves(self.columns)
-            if leaf.kind == "lookup" and any(isinstance(key, str) for key in leaf.at)
-        }
+        found = {leaf.source for leaf in leaves(self.columns) if leaf.texts}
         return tuple(self.names[source] for source in sorted(found))
 
 
@@ -190,7 +174,7 @@ def form_of(
     require: Callable[[Form], None] | None = None,
     *,
     unnamed: bool = False,
-    exact: bool = False,
+    told: bool = False,
 ) -> Form:
     """Return the form of a fitted ranker, or of a pipeline that ends in one.
 
@@ -204,8 +188,9 @@ def form_of(
         asked for, and the names of its form are the numbers of the columns.
     unnamed : bool, default=False
         Whether columns without names are called x0, x1 and so on, because the engine needs none.
-    exact : bool, default=False
-        The attribute of the form.
+    told : bool, default=False
+        Whether the engine is told the values that a ranker without steps before it puts in the
+        place of missing ones, and they are no part of the formula.
 
     Raises
     ------
@@ -214,32 +199,61 @@ def form_of(
     ValueError
         If there are no names, or if a part of the model has no such form. The message names it.
     """
-    steps: list[tuple[str, Any]] = []
-    ranker = model
-    if isinstance(model, Pipeline):
-        steps, ranker = list(model.steps[:-1]), model.steps[-1][1]
-    if isinstance(ranker, type):
-        raise TypeError(f"model must be a fitted ranker, got the class {ranker.__name__}")
-    if not hasattr(ranker, "fit"):
-        raise TypeError(f"model must be a fitted ranker, got {type(ranker).__name__}")
+    steps = model.steps if isinstance(model, Pipeline) else [("ranker", model)]
+    ranker: Any = steps[-1][1]
+    is_class = isinstance(ranker, type)
+    if is_class or not hasattr(ranker, "fit"):
+        got = f"the class {ranker.__name__}" if is_class else type(ranker).__name__
+        raise TypeError(f"model must be a fitted ranker, got {got}")
     check_is_fitted(ranker)
     if not hasattr(ranker, "coef_") or not hasattr(ranker, "feature_map_"):
         raise ValueError(f"model must be a ranker of pairgram, got {type(ranker).__name__}")
-    n_features, own_names, columns = columns_before([*steps, ("ranker", ranker)])
+    n_features, own_names, columns = columns_before(steps)
     if len(columns) != int(ranker.n_features_in_):
         raise ValueError(
             f"the {type(ranker).__name__} was fitted to {ranker.n_features_in_} columns, and the "
-            f"{'steps before it give' if steps else 'model has'} {len(columns)}"
+            f"steps before it give {len(columns)}"
         )
-    form = _of_ranker(ranker, tuple(map(str, range(n_features))), columns, steps)
+    if getattr(ranker, "prior_", None) is not None:
+        raise ValueError(
+            "the scores of the prior are added to the model, and cannot be exported with it: "
+            "export both, and add their scores; or give the prior as weights"
+        )
+    row, fills = Chain.of(ranker.feature_map_), None
+    if row.fill is not None and told and len(steps) == 1:
+        fills = np.asarray(row.fill.fill_)
+    else:
+        columns = filled_columns(ranker, columns)
+    if row.inputs is not None:
+        columns = _scaled(row.inputs, columns)
+    score = partial(formula_of, row.then, coef=np.asarray(ranker.coef_, np.float64))
+    form = Form(tuple(map(str, range(n_features))), tuple(columns), score, fills)
     if require is not None:
         require(form)
     given = own_names if features is None else features
     if given is None and unnamed:
         given = [f"x{number}" for number in range(n_features)]
-    form = replace(form, names=tuple(_names(given, n_features)), exact=exact)
+    form = replace(form, names=tuple(_names(given, n_features)))
     _check_kinds(form)
     return form
+
+
+def filled_columns(ranker: Any, columns: list[Column]) -> list[Column]:
+    """Return columns in which a ranker has filled what is missing."""
+    fill = Chain.of(ranker.feature_map_).fill
+    if fill is None:
+        return columns
+    return [one.filled(value) for one, value in zip(columns, fill.fill_.tolist(), strict=True)]
+
+
+def require_numbers(leaf: Column, name: object) -> None:
+    """Refuse a column of an encoder that has no number for some categories."""
+    if leaf.kind == "lookup" and not np.isfinite(leaf.values).all():
+        raise ValueError(
+            f"column {name!r} has no number for unknown categories, and an engine "
+            "scores every row: fit OrdinalEncoder with "
+            "handle_unknown='use_encoded_value' and an unknown_value that is a number"
+        )
 
 
 def _check_kinds(form: Form) -> None:
@@ -247,14 +261,8 @@ def _check_kinds(form: Form) -> None:
     texts = set(form.texts)
     for leaf in leaves(form.columns):
         name, is_lookup = form.names[leaf.source], leaf.kind == "lookup"
-        if is_lookup and not np.isfinite(leaf.values).all():
-            raise ValueError(
-                f"column {name!r} has no number for unknown categories, and an engine "
-                "scores every row: fit OrdinalEncoder with "
-                "handle_unknown='use_encoded_value' and an unknown_value that is a number"
-            )
-        is_text = any(isinstance(key, str) for key in leaf.at) if is_lookup else False
-        if (not is_lookup or leaf.at) and is_text != (name in texts):
+        require_numbers(leaf, name)
+        if (not is_lookup or leaf.at) and bool(leaf.texts) != (name in texts):
             raise ValueError(
                 f"column {name!r} is text for one transformer and a number for another, which "
                 "engines do not have: give each a column of its own"
@@ -262,16 +270,16 @@ def _check_kinds(form: Form) -> None:
 
 
 def for_float32(form: Form, engine: str) -> Form:
-    """Return a form for an engine that reads float32: it has the knots and fills of float32.
+    """Return a form for an engine that reads float32: it has the knots of float32.
 
-    An engine rounds the values of its columns to float32. Knots and fills must be rounded too: a
-    row whose value is a knot is otherwise beside it. Categories stay as they are, because engines
-    differ in how they compare.
+    An engine rounds the values of its columns to float32. Knots must be rounded too: a row whose
+    value is a knot is otherwise beside it. Categories stay as they are, because engines differ in
+    how they compare.
 
     Raises
     ------
     ValueError
-        If float32 cannot hold a knot, a fill or a category, or has one number for two categories.
+        If float32 cannot hold a knot or a category, or has one number for two categories.
 
     Warns
     -----
@@ -281,36 +289,38 @@ def for_float32(form: Form, engine: str) -> Form:
     categories: dict[tuple[int, float], float] = {}
     close: list[str] = []
 
-    def rounded_places(places: Vector, name: str, what: str) -> Vector:
-        found = np.array([_rounded(place, name, what) for place in places.tolist()])
-        if (equal := np.diff(found) == 0).any():
-            at = int(np.argmax(equal))
-            low, high = places[at : at + 2].tolist()
-            close.append(f"column {name!r} has the {what}s {low!r} and {high!r}")
-        return found
-
-    def rounded(column: AnyColumn) -> AnyColumn:
-        if isinstance(column, Product):
-            return replace(column, left=rounded(column.left), right=rounded(column.right))
+    def rounded(column: Column) -> Column:
+        if column.kind == "product":
+            return replace(column, at=tuple(map(rounded, column.at)))
         name = form.names[column.source]
-        if column.kind == "ramps":
-            return stepped(column, rounded_places(column.at, name, "knot"))
-        if column.kind == "steps":
-            return replace(column, at=rounded_places(column.at, name, "edge"))
-        if column.kind == "lookup":
-            for value in column.at:
-                if isinstance(value, str):
-                    continue
-                key = (column.source, _rounded(value, name, "category"))
-                if categories.setdefault(key, value) != value:
+        what = {"ramps": "knot", "steps": "edge", "lookup": "category"}.get(column.kind)
+        if what is None:
+            return column
+        values = [at for at in column.at if not isinstance(at, str)]
+        with np.errstate(over="ignore"):
+            places = np.array(values, np.float32).astype(np.float64)
+        if np.isinf(places).any():
+            raise ValueError(
+                f"column {name!r} has the {what} {float(values[np.argmax(np.isinf(places))])!r}, "
+                "which is beyond float32, in which engines read columns: scale the column before "
+                "fit"
+            )
+        if what == "category":
+            for value, place in zip(values, places.tolist(), strict=True):
+                known = categories.setdefault((column.source, place), value)
+                if known != value:
                     raise ValueError(
-                        f"column {name!r} has the categories {categories[key]!r} and "
-                        f"{value!r}, which are one number for {engine}, because it reads "
-                        "float32: number the categories anew"
+                        f"column {name!r} has the categories {known!r} and {value!r}, which are "
+                        f"one number for {engine}, because it reads float32: number the "
+                        "categories anew"
                     )
-        return column
+            return column
+        if (equal := np.diff(places) == 0).any():
+            low, high = column.at[np.argmax(equal) :][:2].tolist()
+            close.append(f"column {name!r} has the {what}s {low!r} and {high!r}")
+        return stepped(column, places) if what == "knot" else replace(column, at=places)
 
-    columns = [rounded(column) for column in form.columns]
+    columns = tuple(map(rounded, form.columns))
     if close:
         warnings.warn(
             f"{close[0]}, which {engine} cannot tell apart, because it reads float32: rows with "
@@ -319,11 +329,7 @@ def for_float32(form: Form, engine: str) -> Form:
             UserWarning,
             stacklevel=3,
         )
-    missing = form.missing
-    if missing is not None:
-        pairs = zip(missing.tolist(), form.names, strict=True)
-        missing = np.array([_rounded(fill, name, "fill") for fill, name in pairs])
-    return replace(form, columns=tuple(columns), missing=missing)
+    return replace(form, columns=columns)
 
 
 def require_gaps_apart(form: Form, engine: str) -> None:
@@ -349,18 +355,6 @@ def require_gaps_apart(form: Form, engine: str) -> None:
             )
 
 
-def _rounded(value: float, name: str, what: str) -> float:
-    """Return a constant of a column as float32 holds it, or raise a ValueError that names both."""
-    with np.errstate(over="ignore"):
-        found = float(np.float32(value))
-    if np.isinf(found):
-        raise ValueError(
-            f"column {name!r} has the {what} {value!r}, which is beyond float32, in which engines "
-            "read columns: scale the column before fit"
-        )
-    return found
-
-
 def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     if given is None:
         raise ValueError(
@@ -383,47 +377,12 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     return names
 
 
-def _of_ranker(
-    ranker: BaseEstimator,
-    names: tuple[str, ...],
-    columns: list[AnyColumn],
-    steps: list[tuple[str, Any]],
-) -> Form:
-    row = Chain.of(ranker.feature_map_)
-    inputs, missing = row.inputs, None if row.fill is None else row.fill.fill_
-    if missing is not None and steps:  # it fills what the steps made, and not the caller's columns
-        columns = [one.filled(fill) for one, fill in zip(columns, missing.tolist(), strict=True)]
-        missing = None
-    if inputs is not None:
-        columns = _scaled(inputs, columns)
-    score = partial(_score, row.then, np.asarray(ranker.coef_, np.float64))
-    fills = None if missing is None else np.asarray(missing)
-    form = Form(names, tuple(columns), score, fills)
-    prior = getattr(ranker, "prior_", None)
-    if prior is None:
-        return form
-    if not hasattr(prior, "feature_map_"):
-        raise ValueError(f"prior is a {type(prior).__name__}, which cannot be exported")
-    raise ValueError(
-        "the scores of the prior are added to the model, and the prior has other columns: export "
-        "both, and add their scores; or give the prior as weights"
-    )
-
-
-def _scaled(inputs: Any, columns: list[AnyColumn]) -> list[AnyColumn]:
+def _scaled(inputs: Any, columns: list[Column]) -> list[Column]:
     """Return the columns that a fitted scale makes of columns."""
     if inputs.factors is not None:
-        return [
-            column.scaled(float(factor), float(-centre * factor))
-            for column, factor, centre in zip(
-                columns, inputs.factors, inputs.arrays["inputs_centre"], strict=True
-            )
-        ]
+        factors, offsets = inputs.factors, -inputs.arrays["inputs_centre"] * inputs.factors
+        return [*map(Column.scaled, columns, factors.tolist(), offsets.tolist())]
     ends = inputs.arrays["inputs_ends"][:-1]
     parts = (np.split(inputs.arrays[f"inputs_{name}"], ends) for name in ("knots", "values"))
-    made = [through(*one) for one in zip(columns, *parts, strict=True)]
+    made = [*map(through, columns, *parts)]
     return columns + made if len(inputs.parts) > 1 else made
-
-
-def _score(feature_map: Any, coef: Vector, x: Sum) -> Any:
-    return formula_of(feature_map, x, coef)

@@ -2,15 +2,13 @@
 
 The formula of a model is a small tree. Its leaves are `Atom`, functions of one of the caller's
 columns; `Sum` weighs atoms and other nodes; `Apply`, `Times`, `Radial` and `KernelValues` make
-values of sums. Scorers and exports visit it. While a pipeline is read, its columns are `Column` or
-`Product`.
+values of sums. Scorers and exports visit it. While a pipeline is read, its columns are `Column`.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -50,8 +48,8 @@ class Atom(NamedTuple):
     ----------
     kind : str
         "value": x; "ramp": x from `low` to `high`, as a share of the way; "step": 1 where x is at
-        least `low`; "is": 1 where x is `low`; "other": 1 where x is in no other atom "is" of the
-        formula; "curve": ``name(low · x + high)``; "gap": 1 where x is missing.
+        least `low`; "is": 1 where x is `low`; "curve": ``name(low · x + high)``; "gap": 1 where x
+        is missing.
     source : int
         The number of the column.
     low, high, name :
@@ -59,7 +57,7 @@ class Atom(NamedTuple):
     """
 
     kind: str
-    source: int
+    source: Any
     low: Any = None
     high: Any = None
     name: str = ""
@@ -79,6 +77,21 @@ class Atom(NamedTuple):
         return x == self.low
 
 
+def grouped(atoms: Sequence[Atom], places: Sequence[int]) -> Iterator[tuple[Atom, list[int]]]:
+    """Yield atoms of a kind as one, whose source, low and high have an entry for each; and places.
+
+    Those of kind "is" are of one column, and their `low` is a list.
+    """
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for k in places:
+        kind, source, *_, name = atoms[k]
+        groups.setdefault((kind, name, source if kind == "is" else None), []).append(k)
+    for (kind, name, _), own in groups.items():
+        sources, low, high = zip(*(atoms[k][1:4] for k in own), strict=True)
+        at = low if kind == "is" else np.array(low)
+        yield Atom(kind, [*sources], at, np.array(high), name), own
+
+
 CURVES: dict[str, Callable[..., Any]] = {"log": np.log, "sqrt": np.sqrt}
 
 
@@ -93,9 +106,11 @@ class Column:
     kind : str
         "affine": ``factor · x + offset``; "curve": ``factor · curve(inner · x + shift) + offset``;
         "ramps": linear between knots, and constant outside; "steps": with jumps at edges, and the
-        value after the jump there; "lookup": a number for every category, and another for others.
+        value after the jump there; "lookup": a number for every category, and another for others;
+        "product": ``factor · left · right + offset``, with the source of the left.
     at : tuple, or ndarray
-        (name, inner, shift) of a curve; or knots or edges, ascending; or categories.
+        (name, inner, shift) of a curve; or knots or edges, ascending; or categories; or (left,
+        right) of a product.
     values : ndarray
         The factor and the offset; or the values at knots; or below the first edge and from each
         edge on; or of the categories, and of others at the end.
@@ -117,6 +132,12 @@ class Column:
     is_filled: bool = False
 
     @property
+    def texts(self) -> set[str]:
+        """The categories that are text, and the text that `predict` takes."""
+        keys = (*self.at, *(self.accepted or ())) if self.kind == "lookup" else ()
+        return {key for key in keys if isinstance(key, str)}
+
+    @property
     def has_gaps(self) -> bool:
         """Whether there is no value where the source has none."""
         return self.missing != self.missing
@@ -131,12 +152,15 @@ class Column:
         """Whether the column is the source."""
         return self.kind == "affine" and self.values.tolist() == [1.0, 0.0]
 
-    def scaled(self, factor: float, offset: float) -> Column:
-        """Return ``factor · column + offset``."""
-        moved: Any = [0.0, offset] if self.kind in ("affine", "curve") else offset
-        return replace(
-            self, values=factor * self.values + moved, missing=factor * self.fill + offset
-        )
+    def scaled(
+        self, factor: float, offset: float, centre: float = 0.0, scale: float = 1.0
+    ) -> Column:
+        """Return ``(column − centre) / scale · factor + offset``, to the last bit of categories."""
+        values = (self.values - centre) / scale * factor + offset
+        missing = (self.fill - centre) / scale * factor + offset
+        if self.kind in ("affine", "curve", "product"):
+            values[0] = self.values[0] * factor / scale
+        return replace(self, values=values, missing=missing)
 
     def mapped(self, function: Callable[[float], float], what: str) -> Column:
         """Return a function of a column that has a few values.
@@ -147,7 +171,7 @@ class Column:
             If the column may have more than a few values. The message begins with `what`.
         """
         if self.kind not in ("lookup", "steps"):
-            raise ValueError(f"{what} of a column that was computed before cannot be exported")
+            raise computed_before(what)
         values = np.array([*map(function, self.values.tolist())], np.float64)
         return replace(self, values=values, missing=function(self.fill))
 
@@ -157,12 +181,17 @@ class Column:
         Raises
         ------
         ValueError
-            If the column is a curve, which has no value for some numbers either.
+            If the column is a curve, which has no value for some numbers either, or a product.
         """
         if self.kind == "lookup":
             return self.mapped(lambda own: float(value) if own != own else own, "")
         if not self.has_gaps:
             return self
+        if self.kind == "product":
+            raise ValueError(
+                "an imputer, or Fill of a ranker, after PolynomialFeatures cannot be exported: "
+                "put an imputer before"
+            )
         if self.kind == "curve":
             name = self.at[0]
             raise ValueError(
@@ -179,12 +208,8 @@ class Column:
         self.filled(0.0)
         return constant(0.0, self.source, missing=float(self.has_gaps))
 
-    def parts(self, keys: Iterable[Value] = ()) -> tuple[float, list[tuple[float, Atom]]]:
-        """Return the column as a constant and weighted atoms.
-
-        With the `keys` of all lookups of the source, that of a lookup has no differences, which
-        lose digits.
-        """
+    def parts(self) -> tuple[float, list[tuple[float, Atom]]]:
+        """Return the column as a constant and weighted atoms."""
         source, values = self.source, self.values.tolist()
         first = values[-1] if self.kind in ("affine", "curve", "lookup") else values[0]
         if self.kind == "affine":
@@ -193,10 +218,9 @@ class Column:
             name, inner, shift = self.at
             pairs = [(values[0], Atom("curve", source, inner, shift, name))]
         elif self.kind == "lookup":
-            known, other = dict(zip(self.at, values, strict=False)), first
-            first = 0.0 if keys else other
-            pairs = [(known.get(k, other) - first, Atom("is", source, k)) for k in keys or known]
-            pairs += [(other, Atom("other", source))] * bool(keys)
+            first = 0.0 if math.isnan(first) else first  # of which there are no others
+            known = zip(self.at, values, strict=False)
+            pairs = [(value - first, Atom("is", source, key)) for key, value in known]
         else:
             at = np.asarray(self.at).tolist()
             atoms = [Atom("step", source, edge) for edge in at]
@@ -205,7 +229,7 @@ class Column:
             pairs = [*zip(np.diff(self.values).tolist(), atoms, strict=True)]
         if not self.has_gaps:
             pairs.append((self.fill - first, Atom("gap", source)))
-        return first, [pair for pair in pairs if keys or pair[0] != 0]
+        return first, [pair for pair in pairs if pair[0] != 0]
 
 
 def constant(value: float, source: int = 0, *, missing: float | None = None) -> Column:
@@ -215,48 +239,22 @@ def constant(value: float, source: int = 0, *, missing: float | None = None) -> 
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Product:
-    """``factor · left · right + offset`` of two columns."""
-
-    left: Column | Product
-    right: Column | Product
-    factor: float = 1.0
-    offset: float = 0.0
-    is_plain = False
-    kind = "product"
-
-    def scaled(self, factor: float, offset: float) -> Product:
-        """Return ``factor · column + offset``."""
-        return replace(self, factor=factor * self.factor, offset=factor * self.offset + offset)
-
-    def mapped(self, function: Callable[[float], float], what: str) -> Any:
-        """Refuse, as a product has more than a few values."""
-        raise ValueError(f"{what} of a column that was computed before cannot be exported")
-
-    def filled(self, value: Value) -> Product:
-        """Return the product itself, if it has no gaps; refuse otherwise."""
-        if any(leaf.has_gaps for leaf in leaves([self])):
-            raise ValueError(
-                "an imputer, or missing= of a ranker, after PolynomialFeatures cannot be exported: "
-                "put an imputer before"
-            )
-        return self
-
-    def gap(self) -> Column:
-        """Return a column of 0, as there is no gap; refuse as `filled` does."""
-        self.filled(0.0)
-        return constant(0.0)
+def product(left: Column, right: Column) -> Column:
+    """Return the product of two columns."""
+    missing = math.nan if left.has_gaps or right.has_gaps else 0.0
+    return Column(left.source, "product", (left, right), missing=missing)
 
 
-AnyColumn = Column | Product
+def computed_before(what: str) -> ValueError:
+    """Return the error of a step that takes the caller's columns alone."""
+    return ValueError(f"{what} of a column that was computed before cannot be exported")
 
 
-def leaves(columns: Sequence[AnyColumn]) -> Iterator[Column]:
+def leaves(columns: Sequence[Column]) -> Iterator[Column]:
     """Yield the columns of one source each that columns are made of."""
     for column in columns:
-        if isinstance(column, Product):
-            yield from leaves((column.left, column.right))
+        if column.kind == "product":
+            yield from leaves(column.at)
         else:
             yield column
 
@@ -267,18 +265,17 @@ def stepped(column: Column, knots: Vector) -> Column:
     Equal knots make a step: the function has its first value at the knot, and its last at the next
     number of float32, unless that is a knot itself.
     """
-    values = column.values
-    first = np.flatnonzero(np.diff(knots, prepend=-np.inf))
+    at, first = np.unique(knots, return_index=True)
     last = np.append(first[1:], len(knots)) - 1
-    above = np.nextafter(knots.astype(np.float32), np.float32(np.inf)).astype(np.float64)[first]
-    steps = (last > first) & (above < np.append(knots[first][1:], np.inf))
-    at = np.concatenate([knots[first], above[steps]])
-    order = np.argsort(at, kind="stable")
-    found = np.concatenate([values[first], values[last[steps]]])
-    return replace(column, at=at[order], values=found[order])
+    above = np.nextafter(at.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+    steps = (last > first) & (above < np.append(at[1:], np.inf))
+    at = np.concatenate([at, above[steps]])
+    values = column.values[np.concatenate([first, last[steps]])]
+    order = np.argsort(at)
+    return replace(column, at=at[order], values=values[order])
 
 
-def through(column: AnyColumn, knots: ArrayLike, values: ArrayLike) -> AnyColumn:
+def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
     """Return a function of a column, linear between knots and constant outside.
 
     Raises
@@ -291,7 +288,7 @@ def through(column: AnyColumn, knots: ArrayLike, values: ArrayLike) -> AnyColumn
     def at(value: float) -> float:
         return float(np.interp(value, knots, values))
 
-    if not isinstance(column, Column) or column.kind != "affine":
+    if column.kind != "affine":
         return column.mapped(at, "quantile inputs, or a clip,")
     factor, offset = column.values.tolist()
     missing = at(column.fill)
@@ -315,23 +312,27 @@ def _same(value: Any) -> Any:
     return value
 
 
-class Node(ABC):
+class Node:
     """A part of a formula, which has values for rows."""
 
-    @abstractmethod
+    x: Node
+
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the values, given those of x, of their type."""
+        raise NotImplementedError
+
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows of a type, computed in it, (n_rows, width).
 
-        `of` is made of all that is added, and of what is multiplied for it: with `abs`, the values
-        are sizes.
+        `of` is made of all that a sum adds, and of what is multiplied for it: with `abs`, the
+        values are sizes.
         """
+        return self.of(self.x.values(rows, dtype))
 
     @property
     def inner(self) -> tuple[Node, ...]:
         """The nodes of which the values are computed."""
         return (self.x,)
-
-    x: Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,11 +344,9 @@ class Sum(Node):
     atoms : tuple of Atom
         They are those of the whole formula.
     open : frozenset of int
-        The columns without which a value may be NaN.
+        The columns without which the values are NaN.
     weights : ndarray or sparse array of shape (n_atoms, width)
     offset : ndarray of shape (width,)
-    lacks : ndarray or sparse array of shape (n_open, width)
-        Not 0 where a value is NaN if one of the columns `open`, in their order, has none.
     terms : tuple of (Node, ndarray or sparse array)
     """
 
@@ -355,7 +354,6 @@ class Sum(Node):
     open: frozenset[int]
     weights: Any
     offset: Vector
-    lacks: Any
     terms: tuple[tuple[Node, Any], ...] = ()
 
     @property
@@ -366,15 +364,14 @@ class Sum(Node):
     def times(self, matrix: Any, offset: Any = 0.0) -> Sum:
         """Return ``sum @ matrix + offset``, with the matrix multiplied into the weights."""
         terms = tuple((node, own @ matrix) for node, own in self.terms)
-        moved, lacks = self.offset @ matrix + offset, self.lacks @ abs(matrix)
-        return replace(self, weights=self.weights @ matrix, offset=moved, lacks=lacks, terms=terms)
+        moved = self.offset @ matrix + offset
+        return replace(self, weights=self.weights @ matrix, offset=moved, terms=terms)
 
     def over(self, *terms: tuple[Node, Any], offset: Any = 0.0) -> Sum:
         """Return ``offset + Σ node @ matrix`` of nodes of the same formula."""
         width = terms[0][1].shape[1]
-        none = (scipy.sparse.csr_array((len(own), width)) for own in (self.atoms, self.open))
-        weights, lacks = none
-        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, lacks, terms)
+        weights = scipy.sparse.csr_array((len(self.atoms), width))
+        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, terms)
 
     def plus(self, other: Sum) -> Sum:
         """Return the sum of both."""
@@ -382,7 +379,6 @@ class Sum(Node):
             self,
             weights=self.weights + other.weights,
             offset=self.offset + other.offset,
-            lacks=self.lacks + other.lacks,
             terms=self.terms + other.terms,
         )
 
@@ -396,7 +392,7 @@ class Sum(Node):
 
     def products(self, left: Vector, right: Vector) -> Sum:
         """Return ``Σ (left_kᵀ x) (right_kᵀ x)``."""
-        sides = self.over((self, np.hstack([left, right])))
+        sides = self.times(np.hstack([left, right]))
         return self.over((Times(sides), np.ones((left.shape[1], 1))))
 
     def of_kernel(self, kernel: KernelFunction, rows: Vector, coef: Vector) -> Sum:
@@ -414,83 +410,49 @@ class Sum(Node):
 
     @cached_property
     def _plan(self) -> tuple[Any, ...]:
-        """What computes the atoms that have a weight: numbers with weights, and tables of codes."""
-        weights = scipy.sparse.csr_array(self.weights)
-        used = [self.atoms[k] for k in np.flatnonzero(np.diff(weights.indptr))]
-        kinds = {*used, *(Atom("is", atom.source) for atom in used if atom.kind == "other")}
-        kinds = {atom._replace(low=None, high=None) for atom in kinds}
-        groups: dict[Atom, list[int]] = {}
-        for k, atom in enumerate(self.atoms):
-            kind = atom._replace(low=None, high=None)
-            if kind in kinds:
-                # Categories, and others after them, are of one table.
-                groups.setdefault(
-                    kind._replace(kind="is") if kind.kind == "other" else kind, []
-                ).append(k)
-        places = [k for kind, own in groups.items() if kind.kind == "value" for k in own]
-        sources, numbers, tables = [self.atoms[k].source for k in places], [], []
-        for kind, own in groups.items():
-            atoms = [self.atoms[k] for k in own]
-            if kind.kind == "is":
-                own.sort(key=lambda k: self.atoms[k].kind == "other")
-                number = {self.atoms[k].low: row for row, k in enumerate(own)}
-                others = number.pop(None, len(number))
-                columns = np.unique(weights[own].indices)
-                table = weights[own][:, columns].toarray()
-                table = np.pad(table, ((0, others + 1 - len(own)), (0, 0)))
-                at = slice(None) if len(columns) == len(self.offset) else columns
-                tables.append((kind.source, number, at, table))
-            elif kind.kind != "value":
-                low, high = (
-                    np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True)
-                )
-                numbers.append(kind._replace(low=low, high=high))
-                places += own
-        lacks = scipy.sparse.csr_array(self.lacks)
-        lacking = {one: lacks[[k]].indices for k, one in enumerate(sorted(self.open))}
-        if not scipy.sparse.issparse(self.weights):
-            weights = self.weights
-        n_values = len(sources)  # whose sums are apart, as values may be large
-        parts = [_prepared(weights[places[k]]) for k in (slice(n_values), slice(n_values, None))]
+        """What computes the atoms that have a weight: blocks of numbers, and tables of codes."""
+        used = np.flatnonzero(abs(self.weights).sum(axis=1)).tolist()
+        blocks, tables = [], []
+        for atom, own in grouped(self.atoms, used):
+            if atom.kind == "is":
+                matrix = scipy.sparse.csr_array(self.weights[own])
+                columns = np.unique(matrix.indices)
+                table = np.pad(matrix[:, columns].toarray(), ((0, 1), (0, 0)))  # 0 for others
+                number = {key: k for k, key in enumerate(atom.low)}
+                tables.append((atom.source[0], number, columns, table))
+            else:
+                blocks.append((atom, _prepared(self.weights[own])))
         terms = [(node, _prepared(matrix)) for node, matrix in self.terms]
-        return sources, numbers, parts, tables, terms, lacking
+        return blocks, tables, terms
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows."""
-        sources, numbers, weights, tables, terms, lacking = self._plan
-        asked = self.open.difference(sources)
+        blocks, tables, terms = self._plan
+        asked = self.open
         n_rows = next(len(x) for x in rows if x is not None)
         total = np.zeros((n_rows, len(self.offset)), dtype) + of(self.offset).astype(dtype)
-        if sources:
-            if isinstance(rows, np.ndarray):
-                x = (rows if sources == [*range(len(rows))] else rows[sources]).T
+        for atom, matrix in blocks:
+            if atom.kind == "gap":
+                made = np.column_stack([is_missing(rows[source]) for source in atom.source])
             else:
-                x = np.column_stack([rows[source] for source in sources])
-            if (gaps := np.isnan(x)).any():
-                asked, x = self.open, np.where(gaps, 0, x)
-            total += _product(of(x.astype(dtype, copy=False)), weights[0], of)
-        if numbers:
-            made = []
-            for atom in numbers:
-                gaps = is_missing(rows[atom.source])[:, None]
-                x = gaps if atom.kind == "gap" else atom.of(rows[atom.source][:, None])
-                made.append(x if atom.kind == "gap" else np.where(gaps, 0, x))
-            total += _product(of(np.hstack(made).astype(dtype, copy=False)), weights[1], of)
+                x = np.column_stack([rows[source] for source in atom.source])
+                made, gaps = atom.of(x), np.isnan(x)
+                if gaps.any():
+                    made = np.where(gaps, 0, made)
+                elif atom.kind == "value":
+                    asked = asked.difference(atom.source)
+            total += _product(of(made.astype(dtype, copy=False)), matrix, of)
         for source, number, columns, table in tables:
             x = rows[source]
             if x.dtype.kind != "O" and dtype != np.float64:
                 number = {float(x.dtype.type(key)): k for key, k in number.items()}
-            codes = np.array([number.get(value, -1) for value in x.tolist()], np.intp)
-            found = of(table).astype(dtype)[codes]
-            if table[-1].any():
-                (others,) = np.nonzero(codes < 0)
-                found[others[is_missing(x[others])]] = 0
-            total[:, columns] += found
+            codes = [number.get(value, -1) for value in x.tolist()]
+            total[:, columns] += of(table).astype(dtype)[codes]
         for node, matrix in terms:
             total += _product(of(node.values(rows, dtype, of)), matrix, of)
         for source in asked:
             if rows[source] is not None:
-                total[np.ix_(is_missing(rows[source]), lacking[source])] = np.nan
+                total[is_missing(rows[source])] = np.nan
         return total
 
 
@@ -515,10 +477,10 @@ def _product(H: AnyArray, matrix: Any, of: Change) -> Any:
 
 def entries_of(weights: Any, j: int) -> Iterator[tuple[float, int]]:
     """Yield the numbers of column j of a matrix that are not 0, and their rows."""
-    column = weights[:, [j]]
-    column = np.asarray(column.toarray() if scipy.sparse.issparse(column) else column)[:, 0]
-    for k in np.flatnonzero(column).tolist():
-        yield float(column[k]), k
+    column = scipy.sparse.coo_array(weights[:, [j]])
+    for weight, k in zip(column.data.tolist(), column.row.tolist(), strict=True):
+        if weight != 0:
+            yield weight, k
 
 
 class Activation(NamedTuple):
@@ -555,9 +517,9 @@ class Apply(Node):
     x: Sum
     name: str
 
-    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
-        """Return the values for columns of rows."""
-        return ACTIVATIONS[self.name].of(self.x.values(rows, dtype))
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the function of x."""
+        return ACTIVATIONS[self.name].of(x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -568,10 +530,10 @@ class Radial(Node):
     centres: Vector
     bias: Vector
 
-    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
-        """Return the values for columns of rows."""
-        squares = cdist(self.x.values(rows, dtype), self.centres, "sqeuclidean").astype(dtype)
-        return np.exp(-self.bias.astype(dtype) * squares)
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the values of the nodes."""
+        squares = cdist(x, self.centres, "sqeuclidean").astype(x.dtype)
+        return np.exp(-self.bias.astype(x.dtype) * squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -590,10 +552,9 @@ class KernelValues(Node):
     kernel: KernelFunction
     support: Vector
 
-    def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
-        """Return the kernel values of columns of rows, which are computed in float64."""
-        found = matrix_of(self.kernel, self.x.values(rows, dtype), self.support)
-        return np.asarray(found, dtype)
+    def of(self, x: AnyArray) -> AnyArray:
+        """Return the kernel values, which are computed in float64."""
+        return np.asarray(matrix_of(self.kernel, x, self.support), x.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -613,49 +574,31 @@ class Times(Node):
         return sides[:, : self.width] * sides[:, self.width :]
 
 
-def sum_of(columns: Sequence[AnyColumn], exact: bool = False) -> Sum:
-    """Return columns as a sum, of which the values are those of the columns.
-
-    With `exact`, lookups of more than a few categories lose no digits, and there are atoms "other".
-    """
+def sum_of(columns: Sequence[Column]) -> Sum:
+    """Return columns as a sum, of which the values are those of the columns."""
     found = [*leaves(columns)]
-    of_sources: dict[int, dict[Value, None]] = {}
-    for leaf in found:
-        if leaf.kind == "lookup":
-            of_sources.setdefault(leaf.source, {}).update(dict.fromkeys(leaf.at))
-    atoms: dict[Atom, int] = {}
-    parts: dict[int, tuple[float, list[tuple[float, Atom]]]] = {}
-    for leaf in found:
-        # Most columns of a OneHotEncoder have one category of thousands.
-        wide = exact and (len(leaf.at) > 2 or not np.isfinite(leaf.values[-1]))
-        own = leaf.parts(of_sources.get(leaf.source, ()) if wide else ())
-        parts[id(leaf)] = own
-        for _, atom in own[1]:
-            atoms.setdefault(atom, len(atoms))
+    listed = (atom for leaf in found for _, atom in leaf.parts()[1])
+    atoms = {atom: k for k, atom in enumerate(dict.fromkeys(listed))}
     whole, open_ = tuple(atoms), frozenset(leaf.source for leaf in found if leaf.has_gaps)
 
-    def made(columns: Sequence[AnyColumn]) -> Sum:
+    def made(columns: Sequence[Column]) -> Sum:
         offset, entries = np.zeros(len(columns)), []
         products = []
         for k, column in enumerate(columns):
-            if isinstance(column, Product):
+            if column.kind == "product":
                 products.append((k, column))
-                offset[k] = column.offset
+                offset[k] = column.values[1]
             else:
-                offset[k], own = parts[id(column)]
+                offset[k], own = column.parts()
                 entries += [(weight, atoms[atom], k) for weight, atom in own]
         weights, at, to = np.array(entries or np.empty((0, 3))).T
         places = (at.astype(np.int64), to.astype(np.int64))
         matrix = scipy.sparse.coo_array((weights, places), (len(whole), len(columns))).tocsr()
-        # Products have no value where a factor has none, by themselves.
-        gaps = [not isinstance(one, Product) and one.has_gaps and one.source for one in columns]
-        lacks = [[gap is not False and gap == source for gap in gaps] for source in sorted(open_)]
-        lacking = scipy.sparse.csr_array(np.array(lacks, float).reshape(len(open_), len(columns)))
-        found = Sum(whole, open_, matrix, offset, lacking)
+        found = Sum(whole, open_, matrix, offset)
         if not products:
             return found
-        left, right = ([getattr(one, side) for _, one in products] for side in ("left", "right"))
-        factors = [one.factor for _, one in products]
+        left, right = zip(*(one.at for _, one in products), strict=True)
+        factors = [one.values[0] for _, one in products]
         place = (np.arange(len(products)), [k for k, _ in products])
         picks = scipy.sparse.coo_array((factors, place), (len(products), len(columns))).tocsr()
         return replace(found, terms=((Times(made([*left, *right])), picks),))

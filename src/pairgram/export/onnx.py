@@ -22,6 +22,7 @@ from pairgram.export.formulas import (
     Radial,
     Sum,
     Times,
+    grouped,
     nodes_of,
 )
 from pairgram.features.kernel_values import KernelFunction
@@ -38,9 +39,6 @@ def to_onnx(
     model: BaseEstimator,
     *,
     features: Sequence[str] | None = None,
-    input: str = "features",
-    output: str = "score",
-    texts: str = "texts",
     precision: Literal["float32", "float64"] | None = None,
 ) -> OnnxModel:
     """Return the bytes of an ONNX file that scores rows. This needs the extra ``onnx``.
@@ -54,13 +52,6 @@ def to_onnx(
     features : list of str or None, default=None
         The names of the columns of X, which the file holds as ``feature_names``. None takes those
         that the model was fitted with, or x0, x1 and so on if its columns had none.
-    input, output : str
-        The names of the input, float32 of shape (batch, n_features), and of the output, float32 of
-        shape (batch, 1). The input has only the columns that are numbers. If all columns are text,
-        there is no such input.
-    texts : str
-        The name of the input of the columns that are text, strings of shape (batch, n_texts). The
-        file holds the names of these columns as ``text_names``. An empty text counts as missing.
     precision : {"float32", "float64"} or None, default=None
         How the runtime computes. None takes float64 for kernels and Nyström maps, whose weights may
         be so large that float32 loses digits, and float32 for all others. Runtimes may lack cosines
@@ -69,7 +60,11 @@ def to_onnx(
     Returns
     -------
     OnnxModel
-        Bytes of opset 17, ready to be written to a file.
+        Bytes of opset 17, ready to be written to a file. The input ``features``, float32 of shape
+        (batch, n_features), has only the columns that are numbers; if all columns are text, there
+        is no such input. The input ``texts``, strings of shape (batch, n_texts), has those that are
+        text, and the file holds their names as ``text_names``. An empty text counts as missing. The
+        output ``score`` is float32 of shape (batch, 1).
 
     Raises
     ------
@@ -108,8 +103,7 @@ def to_onnx(
     require_gaps_apart(form, "ONNX")
     has_kernel = any(isinstance(node, KernelValues) for node in nodes_of(form.tree))
     wide = has_kernel if precision is None else precision == "float64"
-    graph = Graph(form, input, np.float64 if wide else np.float32, texts)
-    made = graph.finish(output)
+    made = Graph(form, np.float64 if wide else np.float32).finish()
     made.ir_version = IR_VERSION
     entries = {
         "feature_names": "\n".join(form.names),
@@ -145,15 +139,13 @@ class Graph:
     Parameters
     ----------
     form : Form
-    rows, texts : str
-        The names of the rows, of the columns that are numbers and of those that are text.
     dtype : float32 or float64
         The type that is computed in.
     """
 
-    def __init__(self, form: Form, rows: str, dtype: DTypeLike, texts: str) -> None:
+    def __init__(self, form: Form, dtype: DTypeLike) -> None:
         self._dtype = np.dtype(dtype)
-        self._form, self._inputs = form, (Named(self, rows), Named(self, texts))
+        self._form, self._inputs = form, (Named(self, "features"), Named(self, "texts"))
         self._texts = {form.names.index(text): k for k, text in enumerate(form.texts)}
         numbers = [source for source in range(len(form.names)) if source not in self._texts]
         self._numbers = {source: k for k, source in enumerate(numbers)}
@@ -163,8 +155,6 @@ class Graph:
         self._rows: Any = self._inputs[0]
         if self._dtype != np.float32 and numbers:
             self._rows = self.cast(self._rows, dtype)
-        if form.missing is not None:
-            self._rows = self.add("Where", self.add("IsNaN", self._rows), form.missing, self._rows)
         self._blocks = [*self._numeric_atoms()]
 
     def add(self, operation: str, *inputs: Any, **attributes: Any) -> Any:
@@ -199,12 +189,12 @@ class Graph:
         self.constants.append(onnx.numpy_helper.from_array(array, name))
         return name
 
-    def finish(self, output: str) -> Any:
+    def finish(self) -> Any:
         """Return a model with the scores, (batch, 1), which are float32, as the rows are."""
         import onnx
 
         scores = self.cast(self._of(self._form.tree), np.float32)
-        self.nodes.append(onnx.helper.make_node("Identity", [scores.name], [output]))
+        self.nodes.append(onnx.helper.make_node("Identity", [scores.name], ["score"]))
         float32, text = onnx.TensorProto.FLOAT, onnx.TensorProto.STRING
         kinds = zip(self._inputs, (float32, text), (self._numbers, self._texts), strict=True)
         versions = [("", OPSET), ("ai.onnx.ml", TEXT_OPSET)][: 1 + bool(self._texts)]
@@ -216,7 +206,7 @@ class Graph:
                 for one, kind, columns in kinds
                 if columns
             ],
-            [onnx.helper.make_tensor_value_info(output, float32, ["batch", 1])],
+            [onnx.helper.make_tensor_value_info("score", float32, ["batch", 1])],
             self.constants,
         )
         return onnx.helper.make_model(
@@ -257,14 +247,10 @@ class Graph:
         There are a few operators for all atoms of a kind, and sums of large values are apart.
         """
         tree = self._form.tree
-        kinds: dict[tuple[str, str], list[int]] = {}
-        for k, atom in enumerate(tree.atoms):
-            if atom.source in self._numbers:
-                kinds.setdefault((atom.kind, atom.name), []).append(k)
-        for (kind, name), own in kinds.items():
-            atoms = [tree.atoms[k] for k in own]
-            x = given = self._gather(self._rows, [self._numbers[atom.source] for atom in atoms])
-            low, high = (np.array(at) for at in zip(*((a.low, a.high) for a in atoms), strict=True))
+        own = [k for k, atom in enumerate(tree.atoms) if atom.source in self._numbers]
+        valued: set[int] = set()
+        for (kind, sources, low, high, name), places in grouped(tree.atoms, own):
+            x = given = self._of_sources(sources)
             match kind:
                 case "ramp":
                     x = self.add("Clip", (x - low) * (1 / (high - low)), 0.0, 1.0)
@@ -275,30 +261,21 @@ class Graph:
                 case "step":
                     x = self.cast(self.add("GreaterOrEqual", x, low), self._dtype)
                 case "is":  # as the input has them
-                    x = self.cast(self.add("Equal", x, low.astype(np.float32)), self._dtype)
-            closed = [atom.source not in tree.open for atom in atoms]
+                    x = self.cast(self.add("Equal", x, np.array(low, np.float32)), self._dtype)
+                case "value":
+                    valued.update(sources)
+            closed = [source not in tree.open for source in sources]
             if kind in ("value", "ramp", "curve") and any(closed):
                 gaps = self.add("And", self.add("IsNaN", given), closed)
                 x = self.add("Where", gaps, 0.0, x)
-            yield kind, own, x
+            yield kind, places, x
         # A missing value in a column that must have one is to spread to the score.
-        values = {tree.atoms[k].source for k in kinds.get(("value", ""), ())}
-        if spread := sorted(tree.open.intersection(self._numbers) - values):
-            x = self._gather(self._rows, [self._numbers[source] for source in spread])
-            yield "value", [-1] * len(spread), x
+        if spread := sorted(tree.open.intersection(self._numbers) - valued):
+            yield "value", [-1] * len(spread), self._of_sources(spread)
 
     def _sum(self, node: Sum) -> Any:
         """Return a sum: products of all atoms of numbers, and rows of tables for texts."""
         weights, offset = scipy.sparse.csr_array(node.weights), node.offset
-        columns = weights.tocsc()
-        factors, at = columns.data, columns.indices.tolist()
-        if (np.diff(columns.indptr) == 1).all() and not node.terms:
-            for _, places, values in self._blocks:
-                if {*at} <= {*places}:  # every column is one of the atoms
-                    x = self._gather(values, [places.index(k) for k in at])
-                    if offset.any():  # (x + offset / factor) · factor cancels before it rounds
-                        x = x + offset / factors
-                    return x if (factors == 1).all() else x * factors
         parts = [self._of(below) @ _dense(matrix) for below, matrix in node.terms]
         rows = np.vstack([weights.toarray(), 0 * offset])
         for kind, places, values in self._blocks:
@@ -309,6 +286,9 @@ class Graph:
         if not parts:  # constants alone
             parts = [self._rows @ np.zeros((len(self._numbers), len(offset)))]
         return reduce(lambda total, part: total + part, parts) + offset
+
+    def _of_sources(self, sources: Sequence[int]) -> Any:
+        return self._gather(self._rows, [self._numbers[source] for source in sources])
 
     def _gather(self, values: Any, places: Any) -> Any:
         return self.add("Gather", values, np.array(places, np.int64), axis=1)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support import limits
 from pairgram._support.arrays import is_plain, kind_of, kind_of_values
 from pairgram._support.checks import AnyArray
+from pairgram.export.form import filled_columns, require_numbers
 from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
 from pairgram.rankers.base import LinearRanker
@@ -50,28 +51,24 @@ class PipelineScorer:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.n_features_in_, self.feature_names_in_, columns = columns_before(pipeline.steps)
+        columns = filled_columns(pipeline.steps[-1][1], columns)
         ranker = pipeline.steps[-1][1].row_scorer()
-        found = [*leaves(columns)]
+        found, names = [*leaves(columns)], self.feature_names_in_ or range(self.n_features_in_)
         accepted = ((one.source, one.accepted) for one in found if one.accepted is not None)
         self._accepted = [*dict.fromkeys(accepted)]
-        self._ranker, self._sum, self.width = (
-            ranker,
-            sum_of(columns, exact=True),
-            max(1, len(columns)),
-        )
+        for one in found:
+            if one.accepted is None:
+                require_numbers(one, names[one.source])
+        self._ranker, self._sum, self.width = ranker, sum_of(columns), max(1, len(columns))
         if ranker.linear is not None:  # all categories of a source become one number
             coef, constant = ranker.linear
             self._ranker, self._sum = None, self._sum.times(coef[:, None], constant)
-            read = {atom.source for _, atom in self._sum.entries(0)}
-            found = [one for one in found if one.source in read or one.kind == "lookup"]
-            self.width = max(1, len(read))
+            self.width = max(1, len({one.source for one in found}))
         texts: dict[int, set[str]] = {}
         for one in found:
-            keys = {*one.at, *(one.accepted or ())} if one.kind == "lookup" else ()
-            if own := {key for key in keys if isinstance(key, str)}:
-                texts.setdefault(one.source, set()).update(own)
+            if one.texts:
+                texts.setdefault(one.source, set()).update(one.texts)
         sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
-        names = self.feature_names_in_ or range(self.n_features_in_)
         self.names = tuple(names[source] for source in sources)
         self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}
         self._sources = [(source, object if source in texts else float) for source in sources]
@@ -112,7 +109,7 @@ class PipelineScorer:
         return ScorerOfColumns(self, names)
 
     def rows_of(self, X: AnyArray | Mapping[str, ArrayLike]) -> Any:
-        """Return the columns of rows, which a matrix of numbers has as its own rows."""
+        """Return the columns of rows."""
         given: Any = X
         names: Sequence[Any] | None = self.feature_names_in_
         if not hasattr(X, "__getitem__") or isinstance(X, (list, tuple, str)):
@@ -123,8 +120,6 @@ class PipelineScorer:
         if isinstance(X, np.ndarray):
             if X.ndim != 2 or X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X must be (n, {self.n_features_in_}), got shape {X.shape}")
-            if not (self.texts or self._accepted) and X.dtype.kind == "f":
-                return np.asarray(X.T, np.float64)
             given, names = X.T, range(self.n_features_in_)
         elif names is None:
             raise ValueError(
@@ -143,13 +138,16 @@ class PipelineScorer:
         for source, accepted in self._accepted:
             values = columns[source].tolist()
             other = [row for row, value in enumerate(values) if value not in accepted]
-            gaps = is_missing(columns[source][other])
-            for row, is_gap in zip(other, gaps.tolist(), strict=True):
-                if not is_gap or None not in accepted:
-                    raise ValueError(
-                        f"row {row} of X has {values[row]!r} in column {names[source]!r}, which no "
-                        "row had in fit: its encoder has handle_unknown='error'"
-                    )
+            gaps = is_missing(columns[source][other]).tolist()
+            refused = [row for row, gap in zip(other, gaps, strict=True) if not gap]
+            if None not in accepted:
+                refused = other
+            if refused:
+                raise ValueError(
+                    f"row {refused[0]} of X has {values[refused[0]]!r} in column "
+                    f"{names[source]!r}, which no row had in fit: its encoder has "
+                    "handle_unknown='error'"
+                )
         return columns
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from pairgram.export.form import (
@@ -26,14 +26,13 @@ from pairgram.export.form import (
 )
 from pairgram.export.formulas import Atom, Sum, leaves
 from pairgram.export.onnx import to_onnx
-from pairgram.export.stores import PLUGIN, SOLR, Features, of_features
+from pairgram.export.stores import PLUGIN, SOLR, of_features
 from pairgram.export.text import Dialect, expression, tests_added
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 Vector = NDArray[np.float64]
-Normalizers = Literal["fold", "engine"]
 Phase = Literal["first", "second", "global"]
 
 # ZooKeeper, which keeps Solr's models, refuses more bytes than this by default.
@@ -64,7 +63,6 @@ def to_solr(
     *,
     store: str | None = None,
     features: Sequence[str] | None = None,
-    normalizers: Normalizers = "fold",
     fields: Mapping[str, str] | None = None,
 ) -> SolrModel:
     """Return a model for Solr's learning-to-rank module, as the body of a request.
@@ -83,9 +81,6 @@ def to_solr(
     features : list of str or None, default=None
         The names of Solr's features, in the order of the columns of X. None takes the column names
         that the model was fitted with. It is needed if the model was fitted without names.
-    normalizers : {"fold", "engine"}, default="fold"
-        "fold" multiplies scales into the weights. "engine" writes scales as Solr's normalizers, so
-        that the weights are those of the scaled columns.
     fields : mapping of str to str, or None, default=None
         For names of columns, the fields of the index that hold their values. Categories, missing
         values, bins and functions of a column become features that Solr computes from its field; a
@@ -129,37 +124,24 @@ def to_solr(
     >>> export.to_solr(model, "m1", features=["bm25", "price"])["class"]
     'org.apache.solr.ltr.model.LinearModel'
     """
-    form = form_of(model, features, _require_layers)
+    form = form_of(model, features, _require_layers, told=True)
     _warn_missing(form, "Solr")
     columns, texts = form.names, form.texts
     made, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
     names = [*made.atoms]
-    _check_normalizers(normalizers)
-    listed: list[dict[str, Any]] = [{"name": one} for one in names]
     if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
-        weights, norms = _linear(form, tree, made, normalizers)
-        for at, (avg, std) in norms.items():
-            listed[at]["norm"] = {
-                "class": "org.apache.solr.ltr.norm.StandardNormalizer",
-                "params": {"avg": repr(avg), "std": repr(std)},
-            }
+        weights = _by_column(tree, len(names))
         params: dict[str, Any] = {"weights": dict(zip(names, weights.tolist(), strict=True))}
         kind = "LinearModel"
     else:
-        if normalizers == "engine":
-            raise ValueError(
-                "normalizers='engine' is for linear models: nodes and quantiles take scales into "
-                "their weights, normalizers='fold'"
-            )
         kind, params = "NeuralNetworkModel", {"layers": _layers(tree, len(names))}
-    body = {
+    own = {} if store is None else {"store": store}
+    body = own | {
         "class": f"org.apache.solr.ltr.model.{kind}",
         "name": name,
-        "features": listed,
+        "features": [{"name": one} for one in names],
         "params": params,
     }
-    if store is not None:
-        body = {"store": store, **body}
     size = len(json.dumps(body, separators=(",", ":")))
     if size > SOLR_LIMIT:
         warnings.warn(
@@ -170,21 +152,15 @@ def to_solr(
             stacklevel=2,
         )
     exported = SolrModel(body).named(columns, texts)
-    own = {} if store is None else {"store": store}
-    exported.definitions = [{**own, **one} for one in made.definitions]
+    exported.definitions = [own | one for one in made.definitions]
     exported.atoms = made.atoms
     return exported
 
 
-def _warn_missing(form: Form, engine: str, expression: str = "") -> None:
-    """Warn if the model fills missing values by others than 0, and no test of them stands in it."""
-    missing = [] if form.missing is None else zip(form.names, form.missing.tolist(), strict=True)
-    found = {
-        name: value
-        for name, value in missing
-        # A term of the value itself stands beside the tests.
-        if value != 0 and (f"isNan({name})" not in expression or f"* {name} " in f"{expression} ")
-    }
+def _warn_missing(form: Form, engine: str) -> None:
+    """Warn if an engine must be told to put other values than 0 in the place of missing ones."""
+    told = [] if form.told is None else zip(form.names, form.told.tolist(), strict=True)
+    found = {name: value for name, value in told if value != 0}
     if not found:
         return
     listed = ", ".join(f"{name!r}: {value!r}" for name, value in [*found.items()][:20])
@@ -198,41 +174,12 @@ def _warn_missing(form: Form, engine: str, expression: str = "") -> None:
     )
 
 
-def _check_normalizers(value: object) -> None:
-    if value not in ("fold", "engine"):
-        raise ValueError(f"normalizers must be 'fold' or 'engine', got {value!r}")
-
-
 def _by_column(tree: Sum, n_columns: int) -> Vector:
     """Return the weights of columns, of which a formula is the sum but for a constant."""
     weights = np.zeros(n_columns)
     for weight, atom in tree.entries(0):
         weights[atom.source] += weight
     return weights
-
-
-def _linear(
-    form: Form, tree: Sum, made: Features, normalizers: Normalizers
-) -> tuple[Vector, dict[int, tuple[float, float]]]:
-    """Return the weights of features, and the (centre, scale) of those that the engine scales."""
-    weights = _by_column(tree, len(made.atoms))
-    norms: dict[int, tuple[float, float]] = {}
-    if normalizers == "fold":
-        return weights, norms
-    scaled = [leaf for leaf in leaves(form.columns) if leaf.kind == "affine"]
-    for source, n_columns in Counter(leaf.source for leaf in scaled).items():
-        if n_columns > 1:
-            raise ValueError(
-                f"normalizers='engine' needs every column once, but {form.names[source]!r} "
-                "is used twice: take normalizers='fold'"
-            )
-    for leaf in scaled:
-        factor, offset = leaf.values.tolist()
-        if not leaf.is_plain and factor != 0:  # (x − centre) / scale
-            at = made.place(leaf.source)
-            weights[at] /= abs(factor)
-            norms[at] = -offset / factor, 1 / abs(factor)
-    return weights, norms
 
 
 def _require_layers(form: Form) -> None:
@@ -261,14 +208,13 @@ def _require_layers(form: Form) -> None:
 
 def _layers(tree: Sum, n_names: int) -> list[dict[str, Any]]:
     """Return the layers of a neural network with the same scores, up to a constant."""
-    if not tree.terms:
-        layers, matrix, _ = _atoms_as_layers(tree, n_names)
-        return [*layers, _layer(matrix, np.zeros(1), "identity")]
     node: Any
-    ((node, weights),) = tree.terms
-    layers, matrix, offset = _atoms_as_layers(node.x, n_names)
-    hidden = _layer(matrix, offset, node.name)
-    return [*layers, hidden, _layer(weights.T, np.zeros(1), "identity")]
+    inner, name, last = tree, "identity", []
+    for node, weights in tree.terms:  # one at most
+        inner, name = node.x, node.name
+        last = [_layer(weights.T, np.zeros(1), "identity")]
+    layers, matrix, offset = _atoms_as_layers(inner, n_names)
+    return [*layers, _layer(matrix, offset if last else np.zeros(1), name), *last]
 
 
 def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vector, Vector]:
@@ -278,8 +224,7 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
     ``r = 1 − min(max((x − first knot) / range, 0), 1)``, and a third layer bends it at the knots.
     Values far away from a group therefore cost no digits of float32.
     """
-    weights, offset = node.weights, node.offset.copy()
-    weights = weights.toarray() if hasattr(weights, "toarray") else weights
+    weights, offset = scipy.sparse.csr_array(node.weights).toarray(), node.offset.copy()
     values = [
         (atom.source, w)
         for atom, w in zip(node.atoms, weights, strict=True)
@@ -300,7 +245,7 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
             first.append((source, sign, 0.0, 1.0, 0.0))
     ramps = [k for k, atom in enumerate(node.atoms) if atom.kind == "ramp"]
     ramps.sort(key=lambda k: (node.atoms[k].source, node.atoms[k].low))
-    for group in _groups(ramps, node):
+    for group in _groups(ramps, node.atoms):
         steps, atoms = weights[group], [node.atoms[k] for k in group]
         offset += steps.sum(axis=0)
         knots = np.array([atoms[0].low, *(atom.high for atom in atoms)])
@@ -326,22 +271,18 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
     return layers, np.array(bent).T, offset
 
 
-def _groups(ramps: list[int], node: Sum) -> Iterator[list[int]]:
-    """Yield ramps that follow each other, whose widths are not too different."""
-    group: list[int] = []
-    least = np.inf
+def _groups(ramps: list[int], atoms: Sequence[Atom]) -> list[list[int]]:
+    """Return groups of ramps that follow each other, whose widths are not too different."""
+    groups: list[list[int]] = []
     for k in ramps:
-        atom = node.atoms[k]
-        width = atom.high - atom.low
-        if group:
-            begin, last = node.atoms[group[0]], node.atoms[group[-1]]
-            follows = last.source == atom.source and last.high == atom.low
-            if not follows or atom.high - begin.low > GROUP_RANGE * min(least, width):
-                yield group
-                group, least = [], np.inf
-        group, least = [*group, k], min(least, width)
-    if group:
-        yield group
+        atom, own = atoms[k], [atoms[j] for j in groups[-1]] if groups else []
+        least = min(one.high - one.low for one in (*own, atom))
+        follows = own and own[-1].source == atom.source and own[-1].high == atom.low
+        if follows and atom.high - own[0].low <= GROUP_RANGE * least:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return groups
 
 
 def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:
@@ -353,7 +294,6 @@ def to_ltr_plugin(
     name: str,
     *,
     features: Sequence[str] | None = None,
-    normalizers: Normalizers = "fold",
     fields: Mapping[str, str] | None = None,
     shift: str | None = None,
     lowest: float | None = None,
@@ -364,7 +304,7 @@ def to_ltr_plugin(
 
     Parameters
     ----------
-    model, name, features, normalizers, fields :
+    model, name, features, fields :
         As in `to_solr`. A field of text must be of the type ``keyword``.
     shift : str or None, default=None
         The name of a feature that is always 1. Its weight makes scores positive, because the engine
@@ -408,14 +348,13 @@ def to_ltr_plugin(
     >>> body["model"]["model"]["definition"]
     '{"bm25": -3.07..., "price": 0.0500...}'
     """
-    form = form_of(model, features, partial(_require_linear, "the plugin's model/linear", True))
+    require = partial(_require_linear, "the plugin's model/linear", True)
+    form = form_of(model, features, require, told=True)
     _warn_missing(form, "the plugin")
     columns, texts = form.names, form.texts
     made, tree = of_features(form, PLUGIN, fields)
-    names = [*made.atoms]
-    _check_normalizers(normalizers)
-    weights, norms = _linear(form, tree, made, normalizers)
-    own = dict(zip(names, weights.tolist(), strict=True))
+    weights = _by_column(tree, len(made.atoms))
+    own = dict(zip(made.atoms, weights.tolist(), strict=True))
     if shift is not None:
         if lowest is None:
             raise ValueError(
@@ -424,29 +363,15 @@ def to_ltr_plugin(
             )
         if shift in own:
             raise ValueError(f"shift must be no feature of the model, got {shift!r}")
-        # What normalizers take away is in no weight and no constant.
-        apart = sum(own[names[at]] * centre / scale for at, (centre, scale) in norms.items())
-        constant = float(tree.offset[0]) + apart
+        constant = float(tree.offset[0])
         # Rounding in float32 must not make the lowest score negative.
-        folded, sizes = (
-            _by_column(tree, len(names)),
-            abs(float(lowest)) + abs(float(tree.offset[0])),
-        )
+        sizes = abs(lowest) + abs(constant)
         for leaf in leaves(form.columns):
             if leaf.kind == "affine":
                 factor, offset = leaf.values.tolist()
-                sizes += abs(folded[made.place(leaf.source)] * offset / (factor or 1.0))
-        own[shift] = max(0.0, constant - float(lowest) + 1e-6 * sizes)
-    definition: dict[str, Any] = {
-        "type": "model/linear",
-        "definition": json.dumps(own, ensure_ascii=False),
-    }
-    found = {
-        names[at]: {"standard": {"mean": mean, "standard_deviation": deviation}}
-        for at, (mean, deviation) in norms.items()
-    }
-    if found:
-        definition["feature_normalizers"] = found
+                sizes += abs(weights[made.place(leaf.source)] * offset / (factor or 1.0))
+        own[shift] = max(0.0, constant - lowest + 1e-6 * sizes)
+    definition = {"type": "model/linear", "definition": json.dumps(own, ensure_ascii=False)}
     body = {"model": {"name": name, "model": definition}}
     exported = LtrPluginModel(body).named(columns, texts)
     exported.definitions, exported.atoms = made.definitions, made.atoms
@@ -462,9 +387,9 @@ def _require_linear(what: str, has_store: bool, form: Form) -> None:
             "linear only between knots: fit with feature_map='standard', or take another engine. "
             f"{ELASTIC}"
         )
-    if form.beside:
+    if beside := form.curved or "products of columns" * form.has_products:
         raise ValueError(
-            f"{what} takes linear models, and this has {form.beside}: take a model of columns, "
+            f"{what} takes linear models, and this has {beside}: take a model of columns, "
             "such as RankRLSCV(feature_map='standard'), or an engine that reads ONNX (to_onnx). "
             f"{ELASTIC}"
         )
@@ -493,7 +418,8 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
     ## Coordinate Ascent
     1:-3.07... 2:0.0500...
     """
-    form = form_of(model, features, partial(_require_linear, "RankLib's format", False))
+    require = partial(_require_linear, "RankLib's format", False)
+    form = form_of(model, features, require, told=True)
     _warn_missing(form, "RankLib")
     weights = _by_column(form.tree, len(form.names))
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
@@ -509,14 +435,13 @@ def to_vespa(
     features: Sequence[str] | None = None,
     inherits: str = "default",
     phase: Phase = "second",
-    onnx: str | None = None,
-    rerank_count: int | None = None,
 ) -> VespaProfile:
     """Return a rank profile of Vespa.
 
     Linear models, also with quantile inputs, become an expression. Other models are read from an
-    ONNX file, which is the attribute `onnx` of the profile; write it to ``files/`` of the
-    application.
+    ONNX file, which is the attribute `onnx` of the profile; write it to ``files/name.onnx`` of
+    the application. The parameter ``ranking.rerankCount`` of a query tells how many documents the
+    second phase ranks.
 
     Parameters
     ----------
@@ -531,11 +456,6 @@ def to_vespa(
         The profile that this one inherits, or several with commas between them.
     phase : {"first", "second", "global"}, default="second"
         The phase of ranking in which the model is computed.
-    onnx : str or None, default=None
-        The name of the ONNX file. None takes ``name.onnx``.
-    rerank_count : int ≥ 1 or None, default=None
-        How many documents of a query the second or the global phase ranks. None leaves it to Vespa,
-        whose default is 100.
 
     Returns
     -------
@@ -552,16 +472,13 @@ def to_vespa(
     Warns
     -----
     UserWarning
-        If the model fills missing values by others than 0: the message lists the default values
-        that features must get in the engine.
-    UserWarning
         If quantile inputs tell values apart that are equal in float32.
 
     Notes
     -----
     A column of text must be an attribute of the type string; a missing text is the empty text.
-    Where the steps of a pipeline fill missing numbers, the expression tests for them with
-    ``isNan``, which is true for attributes of the types float and double without a value.
+    Where the model or a step of a pipeline fills missing numbers, the expression tests for them
+    with ``isNan``, which is true for attributes of the types float and double without a value.
 
     Examples
     --------
@@ -575,19 +492,10 @@ def to_vespa(
     form = form_of(model, features)
     if phase not in get_args(Phase):
         raise ValueError(f"phase must be 'first', 'second' or 'global', got {phase!r}")
-    if rerank_count is not None and (phase == "first" or rerank_count < 1):
-        raise ValueError(
-            "rerank_count must be at least 1, and phase 'second' or 'global', got "
-            f"rerank_count={rerank_count} and phase={phase!r}"
-        )
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
     if not re.fullmatch(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+)*", inherits):
         raise ValueError(f"inherits must be names of profiles, with commas, got {inherits!r}")
-    if onnx is not None and not re.fullmatch(r"[A-Za-z0-9_./-]+", onnx):
-        raise ValueError(
-            f"onnx must be letters, digits and the characters '_', '-', '.' and '/', got {onnx!r}"
-        )
     refused = next((one for one in form.names if not _is_rank_feature(one)), None)
     if refused is not None:
         raise ValueError(
@@ -599,14 +507,13 @@ def to_vespa(
     if form.curved:
         _require_numbers(form)
         file = to_onnx(model, features=features)
-        path = onnx or f"{name}.onnx"
         listed = ", ".join(form.names)
         lines = [
             f"    function {name}_in() {{",
             f"        expression: tensor<float>(d0[1],d1[{len(form.names)}]):[[{listed}]]",
             "    }",
             f"    onnx-model {name} {{",
-            f"        file: files/{path}",
+            f"        file: files/{name}.onnx",
             f'        input "features": {name}_in',
             '        output "score": score',
             "    }",
@@ -620,13 +527,11 @@ def to_vespa(
         template = expression(form, [f"x[{place}]" for place in places], _VESPA, gaps)
         rank = in_vespa(template, form.names, form.texts)
         lines = []
-    _warn_missing(form, "Vespa", rank)
     text = "\n".join(
         [
             f"rank-profile {name} inherits {inherits} {{",
             *lines,
             f"    {phase}-phase {{",
-            *([] if rerank_count is None else [f"        rerank-count: {int(rerank_count)}"]),
             f"        expression: {rank}",
             "    }",
             "}",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import scipy.sparse
 
 from pairgram.export.form import Form
@@ -162,21 +161,20 @@ def of_features(form: Form, store: Store, fields: Mapping[str, str] | None) -> t
     if tree.atoms and all(one.source in tree.open and one.kind in PLAIN for one in tree.atoms):
         for source in range(len(form.names)):
             features.number(Atom("value", source))
-    changes: list[tuple[int, int, float]] = []  # new atom, atom, weight
-    made: dict[Atom, int] = {}
+    changes = [(features.of(atom), k, 1.0) for k, atom in enumerate(tree.atoms)]
     for k, atom in enumerate(tree.atoms):
-        changes.append((made.setdefault(features.of(atom), len(made)), k, 1.0))
         if atom.kind == "ramp" and atom.source not in tree.open and atom.of(0.0) != 0:
-            gap = features.of(Atom("gap", atom.source))
-            changes.append((made.setdefault(gap, len(made)), k, -float(atom.of(0.0))))
+            changes.append((features.of(Atom("gap", atom.source)), k, -float(atom.of(0.0))))
     if not changes:
         raise ValueError(
             "the model has the same score for every row, and the engine takes no model without "
             "features: fit a model whose columns tell rows apart"
         )
-    to, at, weights = np.array(changes).T
-    places = to.astype(np.int64), at.astype(np.int64)
-    change = scipy.sparse.coo_array((weights, places), (len(made), len(tree.atoms))).tocsr()
+    made = {atom: to for to, atom in enumerate(dict.fromkeys(atom for atom, *_ in changes))}
+    entries = ((weight, (made[atom], k)) for atom, k, weight in changes)
+    weights, places = zip(*entries, strict=True)
+    shape = (len(made), len(tree.atoms))
+    change = scipy.sparse.coo_array((weights, (*zip(*places, strict=True),)), shape).tocsr()
 
     def changed(node: Any) -> Any:
         if isinstance(node, Apply):

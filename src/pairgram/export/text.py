@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
-from pairgram.export.formulas import Atom, Sum, Times, Value, entries_of, leaves
+from pairgram.export.formulas import Atom, Sum, Times, Value, entries_of
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -38,10 +38,9 @@ class Dialect:
     at_least : str
         1 where the first of two numbers is at least the second, else 0.
     lookup : callable
-        Given how a column is written, cases, and another number, it returns the number of the case
-        that the column has, and the other if it has none. A category that is a number may be
-        written in two ways: as it is, and in float32, if no other category of the column is the
-        same in float32.
+        Given how a column is written, and cases, it returns the number of the case that the column
+        has, and 0 if it has none. A category that is a number may be written in two ways: as it
+        is, and in float32, if no other category of the column is the same in float32.
     text : callable
         It writes text.
     curves : mapping
@@ -63,7 +62,7 @@ class Dialect:
     choose: str
     nan: str
     at_least: str
-    lookup: Callable[[str, list[Case], float], str]
+    lookup: Callable[[str, list[Case]], str]
     text: Callable[[str], str]
     curves: Mapping[str, str]
     is_strict: bool = True
@@ -79,8 +78,8 @@ def bracketed(terms: list[str]) -> str:
 
 
 def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., str]:
-    """Return a `lookup` that adds tests of equality, which are 1 or 0; the other number is 0."""
-    return lambda name, cases, other: bracketed(
+    """Return a `lookup` that adds tests of equality, which are 1 or 0."""
+    return lambda name, cases: bracketed(
         [f"{number(value)} * {equal(name, written)}" for written, value in cases]
     )
 
@@ -139,58 +138,37 @@ def expression(
         """Return the weighted atoms of a column."""
         kinds = {atom.kind for _, atom in atoms}
         lacks, other = at in tree.open, sum(w for w, atom in atoms if atom.kind == "gap")
-        rest = sum((w for w, atom in atoms if atom.kind == "other"), 0.0)
-        if form.missing is not None:
-            lacks, fill = False, form.missing[at]
-            other = sum(weight * float(atom.of(fill)) for weight, atom in atoms)
-            tests = kinds != {"value"}
-        elif lacks:
+        if lacks:
             tests, other = dialect.is_strict and not kinds <= {"value", "curve"}, math.nan
         else:  # a gap is no category
-            tests = other != rest or not kinds <= {"is", "other", "gap"}
-        name = inside[at] if tests or (not lacks and form.missing is None) else columns[at]
-        of_keys = {
-            one.low: 0.0 for one in tree.atoms if rest and (one.kind, one.source) == ("is", at)
-        }
-        of_keys |= {atom.low: weight for weight, atom in atoms if atom.kind == "is"}
-        cases = [(written(at, key), weight) for key, weight in of_keys.items()]
-        others = [known(name, w, a) for w, a in atoms if a.kind not in ("is", "other", "gap")]
-        terms = [dialect.lookup(name, cases, rest)] if cases else [number(rest)] * (rest != 0)
-        terms += [bracketed(others)] * bool(others)
+            tests = other != 0 or not kinds <= {"is", "gap"}
+        name = columns[at] if lacks and not tests else inside[at]
+        cases = [(written(at, atom.low), weight) for weight, atom in atoms if atom.kind == "is"]
+        others = [known(name, w, atom) for w, atom in atoms if atom.kind not in ("is", "gap")]
+        terms = [dialect.lookup(name, cases)] * bool(cases) + [bracketed(others)] * bool(others)
         term = " + ".join(terms)
         if not tests:
             return term
         text = dialect.nan if math.isnan(other) else number(other)
         return dialect.choose.format(gap=gaps[at], other=text, known=term or "0.0")
 
-    def total(node: Sum, weights: dict[int, float]) -> str:
-        """Return a weighted sum of the values of a sum."""
-        constant, products = 0.0, []
-        atoms: dict[int, dict[Atom, float]] = {}
-        waiting = [(node, k, weight) for k, weight in weights.items()]
-        while waiting:
-            node, k, weight = waiting.pop()
-            constant += weight * float(node.offset[k])
-            for own, atom in node.entries(k):
-                found = atoms.setdefault(atom.source, {})
-                found[atom] = found.get(atom, 0.0) + weight * own
-            for below, matrix in node.terms:
-                pairs = [(weight * own, at) for own, at in entries_of(matrix, k)]
-                if isinstance(below, Sum):
-                    waiting += [(below, at, own) for own, at in pairs]
-                elif isinstance(below, Times):
-                    products += [(own, below, at) for own, at in pairs]
-        terms = [
-            of_column(at, [(weight, atom) for atom, weight in found.items()])
-            for at, found in sorted(atoms.items())
-        ]
-        for weight, below, at in products:
-            sides = [total(below.x, {side: 1.0}) for side in (at, at + below.width)]
-            factors = f"({sides[0]}) * ({sides[1]})"
-            terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
+    def total(node: Sum, k: int) -> str:
+        """Return value k of a sum."""
+        constant = float(node.offset[k])
+        atoms: dict[int, list[tuple[float, Atom]]] = {}
+        for weight, atom in node.entries(k):
+            atoms.setdefault(atom.source, []).append((weight, atom))
+        terms = [of_column(at, found) for at, found in sorted(atoms.items())]
+        for below, matrix in node.terms:
+            if not isinstance(below, Times):
+                raise TypeError(below)
+            for weight, at in entries_of(matrix, k):
+                sides = [total(below.x, side) for side in (at, at + below.width)]
+                factors = f"({sides[0]}) * ({sides[1]})"
+                terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
         return bracketed([number(constant)] * (constant != 0 or not terms) + terms)
 
-    return total(tree, {0: 1.0})
+    return total(tree, 0)
 
 
 def number(value: float, exponent: bool = False) -> str:
@@ -211,7 +189,7 @@ def _require_expression(what: str, form: Form) -> None:
         raise ValueError(f"{what} would be too long for a model with {form.curved}: {ALTERNATIVE}")
 
 
-def _cases(name: str, cases: list[Case], other: float) -> str:
+def _cases(name: str, cases: list[Case]) -> str:
     # A column of REAL has the value in float32, and PostgreSQL compares it in float64.
     tests = [
         f"WHEN {name} = {one[0]}" if len(one) == 1 else f"WHEN {name} IN ({', '.join(one)})"
@@ -220,15 +198,16 @@ def _cases(name: str, cases: list[Case], other: float) -> str:
     # Products of decimals have more digits than databases hold.
     values = [number(value, True) for _, value in cases]
     whens = " ".join(f"{test} THEN {value}" for test, value in zip(tests, values, strict=True))
-    return f"CASE {whens} ELSE {number(other, True)} END"
+    return f"CASE {whens} ELSE 0e0 END"
 
 
-def _quoted(text: str, dialect: str) -> str:
-    """Write text in SQL, such that no database reads a part of it as something else."""
-    text = text.replace("'", "''")
-    if dialect == "standard":  # Snowflake reads a backslash as the beginning of an escape
-        return " || CHR(92) || ".join(f"'{part}'" for part in text.split("\\"))
-    return f"'{text}'"
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _without_backslash(text: str) -> str:
+    """Write text in SQL, of which Snowflake reads a backslash as the beginning of an escape."""
+    return " || CHR(92) || ".join(map(_quoted, text.split("\\")))
 
 
 _SQL = Dialect(
@@ -238,13 +217,17 @@ _SQL = Dialect(
     nan="NULL",
     at_least="CASE WHEN {0} >= {1} THEN 1e0 ELSE 0e0 END",
     lookup=_cases,
-    text=partial(_quoted, dialect="standard"),
+    text=_without_backslash,
     curves={  # of other numbers there is none, which is an error in PostgreSQL
         "log": "LN(CASE WHEN {0} > 0 THEN {0} END)",
         "sqrt": "SQRT(CASE WHEN {0} >= 0 THEN {0} END)",
     },
     has_decimals=True,
 )
+DIALECTS = {
+    "standard": _SQL,
+    "sqlite": replace(_SQL, least="MIN", greatest="MAX", text=_quoted),
+}
 
 
 def to_sql(
@@ -301,11 +284,9 @@ def to_sql(
     >>> print(export.to_sql(model, features=["bm25", "price"], dialect="sqlite"))
     (-3.07...) * CAST("bm25" AS REAL) + 0.0500... * CAST("price" AS REAL)
     """
-    if dialect not in ("standard", "sqlite"):
+    if dialect not in DIALECTS:
         raise ValueError(f"dialect must be 'standard' or 'sqlite', got {dialect!r}")
-    form = form_of(
-        model, features, partial(_require_expression, "an expression of SQL"), exact=True
-    )
+    form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
     quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
     # DuckDB computes columns of REAL in float32, and SQLite compares columns of text as text.
     double = "REAL" if dialect == "sqlite" else "DOUBLE PRECISION"
@@ -314,36 +295,22 @@ def to_sql(
     texts = {form.names.index(name) for name in form.texts}
     for at in texts:
         wide[at] = clean[at] = quoted[at] + " COLLATE BINARY" * (dialect == "sqlite")
-        _require_text(form, at)
+    for atom in form.tree.atoms:
+        if "\0" in str(atom.low):
+            raise ValueError(
+                f"column {form.names[atom.source]!r} has the category {atom.low!r}, and text of "
+                "SQL has no character NUL"
+            )
     gaps = [f"{one} IS NULL" for one in clean]
-    columns = clean
-    if form.missing is not None:
-        filled = zip(clean, form.missing.tolist(), strict=True)
-        columns = [f"COALESCE({one}, {number(value)})" for one, value in filled]
-    language = replace(_SQL, text=partial(_quoted, dialect=dialect))
-    if dialect == "sqlite":
-        language = replace(language, least="MIN", greatest="MAX")
-    text = expression(form, columns, language, gaps, wide)
+    text = expression(form, clean, DIALECTS[dialect], gaps, wide)
     exported = SqlExpression(text).named(form.names, form.texts)
     exported.dialect = dialect
     return exported
 
 
-def _require_text(form: Form, at: int) -> None:
-    """Refuse a category with a character that databases do not have."""
-    for leaf in leaves(form.columns):
-        if leaf.source == at and leaf.kind == "lookup":
-            wrong = next((key for key in leaf.at if "\0" in str(key)), None)
-            if wrong is not None:
-                raise ValueError(
-                    f"column {form.names[at]!r} has the category {wrong!r}, and text of SQL "
-                    "has no character NUL"
-                )
-
-
-def _of_table(name: str, cases: list[Case], other: float) -> str:
+def _of_table(name: str, cases: list[Case]) -> str:
     entries = ", ".join(f"{one[0]}: {value!r}" for one, value in cases)
-    return f"{{{entries}}}.get({name}, {other!r})"
+    return f"{{{entries}}}.get({name}, 0.0)"
 
 
 _PYTHON = Dialect(
@@ -401,19 +368,14 @@ def to_python(
     """
     if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")
-    form = form_of(model, features, partial(_require_expression, "a function"), exact=True)
+    form = form_of(model, features, partial(_require_expression, "a function"))
     columns = [f"x[{number}]" for number in range(len(form.names))]
     gaps = [f"{one} is None or {one} != {one}" for one in columns]
     text = expression(form, columns, _PYTHON, gaps)
     documented = f"Return the score of one row x, the columns {', '.join(form.names)}."
     lines = [f"def {name}(x):", f"    {documented!r}"]
-    if form.missing is not None or " is None" in text:  # pandas.NA has no truth of its own
+    if " is None" in text:  # pandas.NA has no truth of its own
         lines.append('    x = [None if type(v).__name__ == "NAType" else v for v in x]')
-    if form.missing is not None:
-        lines += [
-            f"    missing = {form.missing.tolist()!r}",
-            "    x = [m if v is None or v != v else v for v, m in zip(x, missing)]",
-        ]
     if "math." in text:
         lines.append("    import math")
     lines += [f"    return {text}", ""]

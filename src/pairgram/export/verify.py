@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
-from pairgram._support.arrays import column_names, with_entries
+from pairgram._support.arrays import column_names, select_columns, with_entries
 from pairgram.data.queries import Queries
 from pairgram.export.form import (
     Form,
@@ -31,7 +30,7 @@ from pairgram.export.form import (
     form_of,
     in_vespa,
 )
-from pairgram.export.formulas import Atom, _same, is_missing
+from pairgram.export.formulas import ACTIVATIONS, Atom, _same, is_missing
 from pairgram.features.row_values import Chain
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 Vector = NDArray[Any]
 Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
 # Engines that count a missing value as 0, or as the default value that they are told.
-WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel, VespaProfile)
+WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel)
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -172,15 +171,16 @@ def verify(
             raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
         model, given, qid, own = _of_table(model, given)
     bundle: Any = exported
-    form = form_of(model, list(bundle.feature_names))
+    told = isinstance(exported, WITHOUT_GAPS)
+    form = form_of(model, list(bundle.feature_names), told=told)
     rows, given = _rows(bundle, model, given, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
-    if form.missing is not None and isinstance(exported, WITHOUT_GAPS):
+    if form.told is not None:
         gaps = np.isnan(rows)
-        filled = zip(form.names, form.missing.tolist(), np.any(gaps, axis=0).tolist(), strict=True)
+        filled = zip(form.names, form.told.tolist(), np.any(gaps, axis=0).tolist(), strict=True)
         defaults = {name: value for name, value, has_gaps in filled if has_gaps and value}
-        rows = np.where(gaps, form.missing, rows)
+        rows = np.where(gaps, form.told, rows)
     with warnings.catch_warnings():  # rows without names are taken in their order
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         own = np.asarray(model.predict(given) if own is None else own, np.float64)
@@ -237,8 +237,6 @@ def _bound(exported: Any, form: Form, rows: Vector) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
             forms.append(for_float32(form, ""))
-    if form.missing is not None:
-        rows = np.where(np.isnan(rows), form.missing, rows)
     # Sums of float32 numbers have errors of about this share of the sum of their sizes.
     share, found = max(8.0, len(form.tree.atoms) ** 0.5) * 2.0**-24, 0.0
     for k in range(0, len(rows), BLOCK):
@@ -294,7 +292,7 @@ def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, An
     if not fitted or listed is None:
         return rows, _frame(rows, fitted) if hasattr(model, "steps") and fitted else rows
     if {*fitted} <= {*listed}:
-        given = given.select(fitted) if hasattr(given, "select") else given[fitted]
+        given = select_columns(given, fitted, "X")
     return rows, given
 
 
@@ -363,26 +361,18 @@ def _feature(atom: Atom, columns: Columns) -> Vector:
 
 
 def _weighed(exported: Any, columns: Columns) -> Iterator[tuple[Vector, Any]]:
-    """Yield the values of features after normalizers, and their weights, as they are sent."""
-    norms: dict[str, Any] = {}  # centres and scales
+    """Yield the values of features, and their weights, as they are sent."""
     if isinstance(exported, RanklibModel):
         weights = dict(entry.split(":") for entry in str(exported).splitlines()[-1].split())
     elif isinstance(exported, SolrModel):
-        features = {one["name"]: one for one in exported["features"]}
-        norms = {name: one["norm"]["params"] for name, one in features.items() if "norm" in one}
-        weights = dict.fromkeys(features, 0.0) | exported["params"].get("weights", {})
+        names = [one["name"] for one in exported["features"]]
+        weights = exported["params"].get("weights", dict.fromkeys(names, 0.0))
     else:
-        model = exported["model"]["model"]
-        weights = json.loads(model["definition"])
-        given = model.get("feature_normalizers", {})
-        norms = {name: norm["standard"] for name, norm in given.items()}
+        weights = json.loads(exported["model"]["model"]["definition"])
     for name, weight in weights.items():
         x = np.ones(len(columns[0]), np.float32)  # of the feature of a shift
         if name in exported.atoms:
             x = _feature(exported.atoms[name], columns)
-        if name in norms:
-            centre, scale = map(np.float32, norms[name].values())
-            x = (x - centre) / scale
         yield x, np.float32(weight)
 
 
@@ -402,16 +392,9 @@ def _after_layers(layers: Sequence[Any], values: Vector) -> Iterator[Vector]:
     for layer in layers:
         matrix = np.asarray(layer["matrix"], np.float32)
         values = values @ matrix.T + np.asarray(layer["bias"], np.float32)
-        values = LAYERS[layer["activation"]](values)
+        name = layer["activation"].replace("identity", "linear")
+        values = ACTIVATIONS[name].of(values.astype(np.float64)).astype(np.float32)  # as Java does
         yield values
-
-
-LAYERS: dict[str, Callable[[Vector], Vector]] = {
-    "relu": lambda z: np.maximum(z, np.float32(0)),
-    "sigmoid": lambda z: expit(z.astype(np.float64)).astype(np.float32),  # which is double there
-    "tanh": np.tanh,
-    "identity": lambda z: z,
-}
 
 
 def _of_onnx(file: bytes, columns: Columns) -> Vector:
@@ -444,16 +427,13 @@ def _of_vespa(profile: VespaProfile, columns: Columns) -> Vector:
     """Evaluate the ONNX file, or the expression, whose sums are in double precision."""
     filled = [_filled(column) for column in columns]
     if profile.onnx is not None:
-        return _of_onnx(profile.onnx, filled)
+        return _of_onnx(profile.onnx, columns)
     (text,) = re.findall(r"^        expression: (.*)$", str(profile), re.MULTILINE)
     if in_vespa(profile.template, profile.feature_names, profile.text_names) != text:
         raise ValueError("exported is a profile whose expression was changed after the export")
-    code = compile(profile.template, "<expression>", "eval")
     space = {"x": [x if x.dtype.kind == "O" else x.astype(np.float64) for x in filled], **FUNCTIONS}
     space["gap"] = [is_missing(column) for column in columns]
-    if not {*code.co_names} <= space.keys() or any(hasattr(c, "co_code") for c in code.co_consts):
-        raise ValueError("exported has an expression that is more than arithmetic")
-    return eval(code, {"__builtins__": {}, **space}) + np.zeros(len(columns[0]))
+    return eval(profile.template, {"__builtins__": {}, **space}) + np.zeros(len(columns[0]))
 
 
 def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
