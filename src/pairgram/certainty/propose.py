@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import scipy.linalg.blas
 from scipy.special import ndtr
 
-import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import require, single_threaded_blas, thread_count
-from pairgram._support.parameters import FLAG, check_setting, check_size, check_text
+from pairgram._support.parameters import check_size, check_text
 from pairgram.certainty.posterior import ROWS_AT_ONCE, Posterior
-from pairgram.features.base import generator
 from pairgram.features.kernel_map import kernel_among
 
 if TYPE_CHECKING:
-    from pairgram._support.types import Matrix, RandomState, RowsLike
+    from pairgram._support.types import Matrix, RowsLike
 
-Strategy = Literal["upper", "thompson", "variance", "order"]
+Strategy = Literal["upper", "variance", "order"]
 # The upper bound of a score is so many standard deviations above it. Of ¼, ½, 1 and 2, one is best
 # or close to it on the assays of the benchmarks.
 DEVIATIONS = 1.0
 # Rows whose order is asked for are at most this many places apart, unless more pairs are needed.
 WINDOW = 8
-# A covariance gets this share of its largest entry on its diagonal before it is factorised.
-JITTER = 1e-10
 
 
 def propose(
@@ -39,8 +34,6 @@ def propose(
     n: int,
     *,
     strategy: Strategy = "upper",
-    batch: bool = True,
-    random_state: RandomState = None,
 ) -> Rows:
     """Choose the rows whose labels would be worth most, such as compounds to assay next week.
 
@@ -55,16 +48,9 @@ def propose(
         How many rows, or pairs of rows.
     strategy : str, default="upper"
         - "upper": the score plus its standard deviation, to find the best;
-        - "thompson": the best row of a draw of all scores from the posterior, one draw for each;
         - "variance": the score that is least sure;
         - "order": the two rows whose order is least sure, to be compared by somebody. Only rows at
           most 8 places apart by their scores are paired, or further apart if `n` needs it.
-    batch : bool, default=True
-        Whether every choice takes the earlier ones into account, as if these had been measured and
-        had come out as expected. The choices are then diverse. False takes the n best rows, each
-        by itself.
-    random_state : int, RandomState, Generator or None, default=None
-        For "thompson".
 
     Returns
     -------
@@ -75,20 +61,19 @@ def propose(
     ------
     ValueError
         If there are fewer rows than `n`, or if a parameter is not as described.
-    MemoryError
-        If "thompson" with a kernel takes too much memory: it draws all scores together.
 
     Notes
     -----
-    Scores are taken relative to the mean of the training rows, or of X for a model of statistics
-    alone. Each choice is a rank-one update and takes ``O(n_rows n_support)`` time, without a refit:
-    the covariances C of scores become ``C − u uᵀ`` with ``u = C_i / sqrt(C_ii + σ²)`` for the
-    chosen row i, where σ² is the variance of a label.
+    Every choice takes the earlier ones into account, as if these had been measured and had come out
+    as expected, so that the choices are diverse. Scores are taken relative to the mean of the
+    training rows, or of X for a model of statistics alone. Each choice is a rank-one update and
+    takes ``O(n_rows n_support)`` time, without a refit: the covariances C of scores become
+    ``C − u uᵀ`` with ``u = C_i / sqrt(C_ii + σ²)`` for the chosen row i, where σ² is the variance
+    of a label.
 
     References
     ----------
-    Auer. Using confidence bounds for exploitation-exploration trade-offs. JMLR 3, 2002. Thompson.
-    On the likelihood that one unknown probability exceeds another. Biometrika 25, 1933.
+    Auer. Using confidence bounds for exploitation-exploration trade-offs. JMLR 3, 2002.
 
     Examples
     --------
@@ -104,7 +89,6 @@ def propose(
         )
     check_text("strategy", strategy, get_args(Strategy))
     check_size("n", n)
-    check_setting("batch", batch, FLAG)
     model, X, _, rows = posterior._read(X)
     scores = np.asarray(model.predict(X), np.float64)
     most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2
@@ -113,12 +97,8 @@ def propose(
         raise ArgumentError("n", f"must be at most {most}, the number of {what} of X, got {n}")
     joint = _Joint(posterior, rows)
     if strategy == "order":
-        return _pairs(joint, scores, int(n), batch)
-    if strategy == "thompson":
-        return _drawn(joint, scores, int(n), generator(random_state))
+        return _pairs(joint, scores, int(n))
     values = _worth(strategy, scores, joint.variances)
-    if not batch:
-        return np.argsort(-values, kind="stable")[: int(n)]
     # Variances shrink, so a few rows may do, if the others were never worth as much as the chosen.
     taken = np.zeros(len(scores), dtype=bool)
     taken[np.argsort(-values, kind="stable")[: max(limits.now.proposed_rows, 4 * int(n))]] = True
@@ -200,12 +180,6 @@ class _Joint:
             products = products - self.with_mean - self.with_mean[part, None]
         return self.posterior._of(products, self.Z[part] @ self.Z.T)
 
-    def matrix(self) -> Vector:
-        """Return the covariances of all scores, (n_rows, n_rows), before anything is learnt."""
-        parts = blocks(len(self.Z), ROWS_AT_ONCE)
-        with single_threaded_blas, ThreadPoolExecutor(thread_count()) as pool:
-            return np.concatenate([*pool.map(self.between, parts)])
-
     def column(self, row: int) -> Vector:
         """Return the covariances of the score of a row with all others, given what was learnt."""
         of_row = self.between(slice(row, row + 1))[0]
@@ -222,32 +196,7 @@ class _Joint:
         return change
 
 
-def _drawn(joint: _Joint, scores: Vector, n: int, random: Any) -> Rows:
-    """Return the best rows of n draws of all scores."""
-    n_rows, noise = len(scores), joint.posterior.noise
-    if not joint.posterior.unseen:
-        draws = noise**0.5 * (joint.Z @ random.normal(size=(joint.Z.shape[1], n)))
-    else:
-        what = f"drawing the scores of {n_rows} rows together"
-        require(what, 24.0 * n_rows**2, "take fewer rows, or a feature_map such as Nystroem")
-        C = joint.matrix()
-        least = np.finfo(np.float64).tiny  # as where the noise is 0
-        C[np.diag_indices(n_rows)] += JITTER * C.diagonal().max(initial=0.0) + least
-        with single_threaded_blas:
-            # LAPACK of some builds of SciPy ends the process here from 16,000 rows on, in threads.
-            if _core.cholesky(C, thread_count()) < n_rows:
-                raise np.linalg.LinAlgError("the covariances of the rows are not positive definite")
-            # Of the transpose, in the memory order of BLAS.
-            draws = scipy.linalg.blas.dtrmm(1.0, C.T, random.normal(size=(n_rows, n)), trans_a=1)
-    draws += scores[:, None]
-    chosen: list[int] = []
-    for draw in draws.T:
-        draw[chosen] = -np.inf
-        chosen.append(int(np.argmax(draw)))
-    return np.array(chosen, np.int64)
-
-
-def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
+def _pairs(joint: _Joint, scores: Vector, n: int) -> Rows:
     """Return the pairs of rows of similar scores whose order is least sure."""
     order = np.argsort(-scores, kind="stable")
     # At this many places apart there are at least n pairs.
@@ -274,9 +223,6 @@ def _pairs(joint: _Joint, scores: Vector, n: int, batch: bool) -> Rows:
         with np.errstate(divide="ignore", invalid="ignore"):
             wrong = np.where(deviations > 0, ndtr(-above / deviations), 0.0)
         wrong[chosen] = -1.0
-        if not batch:
-            chosen = np.argsort(-wrong, kind="stable")[:n].tolist()
-            break
         at = int(np.argmax(wrong))
         chosen.append(at)
         column = joint.column(int(first[at])) - joint.column(int(second[at]))
