@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -124,23 +124,24 @@ def read_feature_log(
     if isinstance(features, str):
         raise ArgumentError("features", f"must be a list of names, got the text {features!r}")
     judged = None if qrels is None else qrels_of(qrels)
-    form = _FORMS[engine]
-    ids = form.ids if document is None else [(*place, document) for place in form.fields]
+    path, ids, fields, pairs_of, absent = _ENGINES[engine]
+    if document is not None:
+        ids = [(*place, document) for place in fields]
     lists: dict[str, dict[str, tuple[int, Features]]] = {}
     for place, line in _lines(source):
         try:
             response = line if isinstance(line, Mapping) else _parsed(line)
-            qid = _query_of(response, query, engine)
+            qid = _query_of(response, query)
             own = lists.setdefault(qid, {})
             before = _member(response, "response", "start")  # results on earlier pages of Solr
             before = max(len(own), before if isinstance(before, int) else 0)
-            for position, hit in enumerate(_list_of(response, form.documents), before + 1):
+            for position, hit in enumerate(_list_of(response, path), before + 1):
                 docno = _id_of(hit, ids)
                 (name,) = id_texts([docno], 1, "documents")
                 if name in own:
                     again = "give every time that a query was shown an id of its own"
                     raise ValueError(f"found document {name!r} of query {qid!r} again: {again}")
-                own[name] = position, _features_of(form.pairs(hit, docno, log), docno)
+                own[name] = position, _features_of(pairs_of(hit, docno, log), docno)
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
     rows = [
@@ -171,7 +172,7 @@ def read_feature_log(
             raise ArgumentError(
                 "features", f"must not be {name!r}, which is a column of its own: rename it"
             )
-        other = features[name] if isinstance(features, Mapping) else form.absent
+        other = features[name] if isinstance(features, Mapping) else absent
         values = (found.get(name) for found in values_of)
         columns[name] = np.array([other if value is None else value for value in values], float)
     return columns
@@ -198,10 +199,10 @@ def _parsed(line: str | bytes) -> Mapping[str, Any]:
     return found
 
 
-def _query_of(response: Mapping[str, Any], name: str, engine: str) -> str:
+def _query_of(response: Mapping[str, Any], name: str) -> str:
     """Return the id of the query of a response."""
     found = response.get(name)
-    if found is None and engine == "solr":
+    if found is None:  # Solr echoes parameters
         found = _member(response, "responseHeader", "params", name)
     if found is None:
         raise ValueError(f"want the id of the query as the member {name!r}")
@@ -288,32 +289,14 @@ def _of_vespa(hit: Any, docno: object, _: str | None) -> list[tuple[Any, Any]]:
     raise ValueError(f"document {docno!r} has neither matchfeatures nor summaryfeatures")
 
 
-class _Form(NamedTuple):
-    """Where the responses of an engine have what.
-
-    Attributes
-    ----------
-    documents : tuple of str
-        The path of the list of documents.
-    ids, fields : sequence of tuple of str
-        The paths of the id of a document, and those of its fields.
-    pairs : callable
-        Given a document, its id and the name of a log, it returns the names and values of features.
-    absent : float
-        What a feature counts that the engine left out.
-    """
-
-    documents: tuple[str, ...]
-    ids: Sequence[tuple[str, ...]]
-    fields: Sequence[tuple[str, ...]]
-    pairs: Callable[[Any, object, str | None], Iterable[tuple[Any, Any]]]
-    absent: float = math.nan
-
-
-_PLUGIN = _Form(("hits", "hits"), [("_id",)], [(), ("fields",), ("_source",)], _of_plugin)
+Paths = list[tuple[str, ...]]
+Pairs = Callable[[Any, object, "str | None"], Iterable[tuple[Any, Any]]]
+# Of each engine the path of the list of documents, those of the id of a document and of its fields,
+# what returns the names and values of its features, and what a feature counts that was left out.
+_PLUGIN = ("hits", "hits"), [("_id",)], [(), ("fields",), ("_source",)], _of_plugin, math.nan
 _VESPA_IDS = [("fields", "documentid"), ("id",)]
-_FORMS: Mapping[str, _Form] = {
-    "solr": _Form(("response", "docs"), [("id",)], [()], _of_solr, 0.0),
+_ENGINES: Mapping[str, tuple[tuple[str, ...], Paths, Paths, Pairs, float]] = {
+    "solr": (("response", "docs"), [("id",)], [()], _of_solr, 0.0),
     **dict.fromkeys(get_args(PluginName), _PLUGIN),
-    "vespa": _Form(("root", "children"), _VESPA_IDS, [("fields",)], _of_vespa),
+    "vespa": (("root", "children"), _VESPA_IDS, [("fields",)], _of_vespa, math.nan),
 }

@@ -367,11 +367,10 @@ class Sum(Node):
         moved = self.offset @ matrix + offset
         return replace(self, weights=self.weights @ matrix, offset=moved, terms=terms)
 
-    def over(self, *terms: tuple[Node, Any], offset: Any = 0.0) -> Sum:
-        """Return ``offset + Σ node @ matrix`` of nodes of the same formula."""
-        width = terms[0][1].shape[1]
-        weights = scipy.sparse.csr_array((len(self.atoms), width))
-        return Sum(self.atoms, self.open, weights, np.zeros(width) + offset, terms)
+    def over(self, node: Node, matrix: Vector) -> Sum:
+        """Return ``node @ matrix`` of a node of the same formula."""
+        weights = scipy.sparse.csr_array((len(self.atoms), matrix.shape[1]))
+        return Sum(self.atoms, self.open, weights, np.zeros(matrix.shape[1]), ((node, matrix),))
 
     def plus(self, other: Sum) -> Sum:
         """Return the sum of both."""
@@ -384,16 +383,16 @@ class Sum(Node):
 
     def nodes(self, name: str, weights: Vector, bias: Vector, coef: Vector) -> Sum:
         """Return ``Σ coef_k g(weights_kᵀ x + bias_k)``; `ACTIVATIONS` has the function g."""
-        return self.over((Apply(self.times(weights, bias), name), coef[:, None]))
+        return self.over(Apply(self.times(weights, bias), name), coef[:, None])
 
     def radial(self, centres: Vector, bias: Vector, coef: Vector) -> Sum:
         """Return ``Σ coef_k exp(−bias_k ‖x − centres_k‖²)``."""
-        return self.over((Radial(self, centres, bias), coef[:, None]))
+        return self.over(Radial(self, centres, bias), coef[:, None])
 
     def products(self, left: Vector, right: Vector) -> Sum:
         """Return ``Σ (left_kᵀ x) (right_kᵀ x)``."""
         sides = self.times(np.hstack([left, right]))
-        return self.over((Times(sides), np.ones((left.shape[1], 1))))
+        return self.over(Times(sides), np.ones((left.shape[1], 1)))
 
     def of_kernel(self, kernel: KernelFunction, rows: Vector, coef: Vector) -> Sum:
         """Return a kernel model with these support rows."""
@@ -401,7 +400,7 @@ class Sum(Node):
             raise ValueError("kernel is a Python callable, which cannot be exported")
         if kernel.name == "linear":
             return self.times((rows.T @ coef)[:, None])
-        return self.over((KernelValues(self, kernel, rows), coef[:, None]))
+        return self.over(KernelValues(self, kernel, rows), coef[:, None])
 
     def entries(self, j: int) -> Iterator[tuple[float, Atom]]:
         """Yield the weights that are not 0, and the atoms, of column j."""

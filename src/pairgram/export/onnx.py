@@ -145,14 +145,14 @@ class Graph:
 
     def __init__(self, form: Form, dtype: DTypeLike) -> None:
         self._dtype = np.dtype(dtype)
-        self._form, self._inputs = form, (Named(self, "features"), Named(self, "texts"))
+        self._form = form
         self._texts = {form.names.index(text): k for k, text in enumerate(form.texts)}
         numbers = [source for source in range(len(form.names)) if source not in self._texts]
         self._numbers = {source: k for k, source in enumerate(numbers)}
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self._made: dict[int, Any] = {}
-        self._rows: Any = self._inputs[0]
+        self._rows: Any = Named(self, "features")
         if self._dtype != np.float32 and numbers:
             self._rows = self.cast(self._rows, dtype)
         self._blocks = [*self._numeric_atoms()]
@@ -196,14 +196,14 @@ class Graph:
         scores = self.cast(self._of(self._form.tree), np.float32)
         self.nodes.append(onnx.helper.make_node("Identity", [scores.name], ["score"]))
         float32, text = onnx.TensorProto.FLOAT, onnx.TensorProto.STRING
-        kinds = zip(self._inputs, (float32, text), (self._numbers, self._texts), strict=True)
+        inputs = ("features", float32, self._numbers), ("texts", text, self._texts)
         versions = [("", OPSET), ("ai.onnx.ml", TEXT_OPSET)][: 1 + bool(self._texts)]
         graph = onnx.helper.make_graph(
             self.nodes,
             "ranker",
             [
-                onnx.helper.make_tensor_value_info(one.name, kind, ["batch", len(columns)])
-                for one, kind, columns in kinds
+                onnx.helper.make_tensor_value_info(name, kind, ["batch", len(columns)])
+                for name, kind, columns in inputs
                 if columns
             ],
             [onnx.helper.make_tensor_value_info("score", float32, ["batch", 1])],
@@ -309,7 +309,7 @@ class Graph:
             return []
         number = self.add(
             "LabelEncoder",
-            self._gather(self._inputs[1], [self._texts[source]]),
+            self._gather(Named(self, "texts"), [self._texts[source]]),
             domain="ai.onnx.ml",
             keys_strings=[*known],
             values_int64s=[*range(len(known))],

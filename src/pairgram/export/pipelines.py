@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import is_plain, kind_of, kind_of_values
+from pairgram._support.arrays import blocks, kind_of, kind_of_values
 from pairgram._support.checks import AnyArray
 from pairgram.export.form import filled_columns, require_numbers
 from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
@@ -151,23 +151,19 @@ class PipelineScorer:
         return columns
 
 
-def _kind_in(values: object) -> str:
-    """Return "numbers", or the kind of the first value of a column that is no number."""
-    if is_plain(values) or (isinstance(values, list) and {*map(type, values)} <= {float, int}):
-        return "numbers"  # without a copy
-    own = getattr(values, "dtype", None)
-    kind = "objects" if own is None else kind_of(own)
-    return kind_of_values(np.asarray(values, object)) if kind == "objects" else kind
-
-
 def _column_of(given: Any, name: Any, dtype: type) -> AnyArray:
     """Return the values of a column, (n_rows,)."""
     try:
         values = given[name]
     except KeyError:
         raise ValueError(f"X has no column {name!r}") from None
-    if dtype is float and (kind := _kind_in(values)) != "numbers":  # such as the text "1"
-        raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
+    if dtype is float:  # and not such as the text "1"
+        own = getattr(values, "dtype", None)
+        kind = "objects" if own is None else kind_of(own)
+        if kind == "objects":
+            kind = kind_of_values(np.asarray(values, object))
+        if kind != "numbers":
+            raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
     found: AnyArray = np.asarray(values, dtype)
     if found.ndim != 1:
         raise ValueError(f"column {name!r} of X must be (n,), got shape {found.shape}")
@@ -197,10 +193,10 @@ class ScorerOfColumns:
             If a row has no finite score.
         """
         rows = self.scorer.rows_of(dict(zip(self.names, X.T, strict=True)))
-        fitting = limits.now.dense_block_bytes // (8 * self.scorer.width)
-        size, found = max(1, fitting), [np.empty(0)]
-        for begin in range(0, len(X), size):
-            part: Any = [x if x is None else x[begin : begin + size] for x in rows]
+        size = max(1, limits.now.dense_block_bytes // (8 * self.scorer.width))
+        found = [np.empty(0)]
+        for block in blocks(len(X), size):
+            part: Any = [x if x is None else x[block] for x in rows]
             found.append(self.scorer.of_rows(part))
         scores: AnyArray = np.concatenate(found)
         if not np.isfinite(scores).all():

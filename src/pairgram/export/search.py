@@ -27,7 +27,7 @@ from pairgram.export.form import (
 from pairgram.export.formulas import Atom, Sum, leaves
 from pairgram.export.onnx import to_onnx
 from pairgram.export.stores import PLUGIN, SOLR, of_features
-from pairgram.export.text import Dialect, expression, tests_added
+from pairgram.export.text import Case, Dialect, bracketed, expression, number
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -126,9 +126,8 @@ def to_solr(
     """
     form = form_of(model, features, _require_layers, told=True)
     _warn_missing(form, "Solr")
-    columns, texts = form.names, form.texts
-    made, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
-    names = [*made.atoms]
+    made, definitions, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
+    names = [*made]
     if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
         weights = _by_column(tree, len(names))
         params: dict[str, Any] = {"weights": dict(zip(names, weights.tolist(), strict=True))}
@@ -151,9 +150,9 @@ def to_solr(
             UserWarning,
             stacklevel=2,
         )
-    exported = SolrModel(body).named(columns, texts)
-    exported.definitions = [own | one for one in made.definitions]
-    exported.atoms = made.atoms
+    exported = SolrModel(body).named(form.names, form.texts)
+    exported.definitions = [own | one for one in definitions]
+    exported.atoms = made
     return exported
 
 
@@ -351,10 +350,9 @@ def to_ltr_plugin(
     require = partial(_require_linear, "the plugin's model/linear", True)
     form = form_of(model, features, require, told=True)
     _warn_missing(form, "the plugin")
-    columns, texts = form.names, form.texts
-    made, tree = of_features(form, PLUGIN, fields)
-    weights = _by_column(tree, len(made.atoms))
-    own = dict(zip(made.atoms, weights.tolist(), strict=True))
+    made, definitions, tree = of_features(form, PLUGIN, fields)
+    weights = _by_column(tree, len(made))
+    own = dict(zip(made, weights.tolist(), strict=True))
     if shift is not None:
         if lowest is None:
             raise ValueError(
@@ -369,12 +367,12 @@ def to_ltr_plugin(
         for leaf in leaves(form.columns):
             if leaf.kind == "affine":
                 factor, offset = leaf.values.tolist()
-                sizes += abs(weights[made.place(leaf.source)] * offset / (factor or 1.0))
+                sizes += abs(own.get(form.names[leaf.source], 0.0) * offset / (factor or 1.0))
         own[shift] = max(0.0, constant - lowest + 1e-6 * sizes)
     definition = {"type": "model/linear", "definition": json.dumps(own, ensure_ascii=False)}
     body = {"model": {"name": name, "model": definition}}
-    exported = LtrPluginModel(body).named(columns, texts)
-    exported.definitions, exported.atoms = made.definitions, made.atoms
+    exported = LtrPluginModel(body).named(form.names, form.texts)
+    exported.definitions, exported.atoms = definitions, made
     return exported
 
 
@@ -505,7 +503,11 @@ def to_vespa(
         )
     file, template = None, ""
     if form.curved:
-        _require_numbers(form)
+        if form.texts:
+            raise ValueError(
+                f"column {form.texts[0]!r} is text, which models of Vespa that need an ONNX file "
+                "do not read: fit a model without hidden nodes and kernels, which is an expression"
+            )
         file = to_onnx(model, features=features)
         listed = ", ".join(form.names)
         lines = [
@@ -543,10 +545,13 @@ def to_vespa(
     return profile
 
 
-def _either(name: str, values: Sequence[str]) -> str:
-    """Return a test of equality, 1 or 0. An attribute may be double or float: a value has both."""
-    tests = [f"({name} == {value})" for value in values]
-    return tests[0] if len(tests) == 1 else f"({' + '.join(tests)})"
+def _tests(name: str, cases: list[Case]) -> str:
+    """Return tests of equality, 1 or 0. An attribute may be double or float: a value has both."""
+    terms = []
+    for written, value in cases:
+        tests = " + ".join(f"({name} == {one})" for one in written)
+        terms.append(f"{number(value)} * {tests if len(written) == 1 else f'({tests})'}")
+    return bracketed(terms)
 
 
 # What begins with a backslash in text of Vespa.
@@ -567,20 +572,11 @@ _VESPA = Dialect(
     choose="where({gap}, {other}, {known})",
     nan="(0.0 / 0.0)",
     at_least="({0} >= {1})",
-    lookup=tests_added(_either),
+    lookup=_tests,
     text=_text_of_vespa,
     curves={"log": "log{0}", "sqrt": "sqrt{0}"},
     is_strict=False,
 )
-
-
-def _require_numbers(form: Form) -> None:
-    """Refuse text for a model of Vespa's that is read from ONNX."""
-    if form.texts:
-        raise ValueError(
-            f"column {form.texts[0]!r} is text, which models of Vespa that need an ONNX file do "
-            "not read: fit a model without hidden nodes and kernels, which is an expression"
-        )
 
 
 def _is_rank_feature(name: str) -> bool:

@@ -80,101 +80,91 @@ def _in_plugin(atom: Atom, field: str) -> Definition:
 SOLR, PLUGIN = Store("Solr", _in_solr, "${"), Store("the plugin", _in_plugin, "{{")
 
 
-class Features:
-    """The features of a form: those of the caller, and those that are computed of fields.
-
-    Attributes
-    ----------
-    atoms : dict of str to Atom
-        What the features are, by their names.
-    definitions : list of dict
-        Those of the features that the engine computes of fields.
-    """
-
-    def __init__(self, form: Form, store: Store, fields: Mapping[str, str] | None) -> None:
-        self._form, self._store = form, store
-        self._fields = dict(fields or {})
-        unknown = next((name for name in self._fields if name not in form.names), None)
-        if unknown is not None:
-            raise ValueError(f"fields must have names of columns, got {unknown!r}")
-        self.definitions: list[Definition] = []
-        self.atoms: dict[str, Atom] = {}
-        self._numbers: dict[Atom, int] = {}
-
-    def place(self, source: int) -> int:
-        """Return the number of the feature that is a column."""
-        return self._numbers[Atom("value", source)]
-
-    def _word(self, atom: Atom, name: str) -> str:
-        """Return how the name of a feature ends, that is no column."""
-        if atom.kind == "curve":
-            function = FUNCTIONS.get((atom.name, atom.high))
-            if function is None or atom.low != 1:
-                raise ValueError(
-                    f"a function of column {name!r} cannot be a feature of "
-                    f"{self._store.engine}, whose queries have no scores below 0: take np.log1p or "
-                    "np.sqrt of numbers from 0 on, before any scaler"
-                )
-            return function
-        if isinstance(atom.low, str) and self._store.macro in atom.low:
+def _word(atom: Atom, name: str, store: Store) -> str:
+    """Return how the name of a feature ends, that is no column."""
+    if atom.kind == "curve":
+        function = FUNCTIONS.get((atom.name, atom.high))
+        if function is None or atom.low != 1:
             raise ValueError(
-                f"column {name!r} has the category {atom.low!r}, in which {self._store.engine} "
-                f"takes {self._store.macro!r} for the beginning of a parameter"
+                f"a function of column {name!r} cannot be a feature of {store.engine}, whose "
+                "queries have no scores below 0: take np.log1p or np.sqrt of numbers from 0 on, "
+                "before any scaler"
             )
-        words = {"gap": "is_missing", "step": f"from_{atom.low}", "is": f"is_{atom.low}"}
-        return words[atom.kind]
-
-    def number(self, atom: Atom) -> int:
-        """Return the number of the feature that is an atom, which is added if it is new."""
-        if atom in self._numbers:
-            return self._numbers[atom]
-        name = column = self._form.names[atom.source]
-        if atom.kind != "value":
-            name = begin = re.sub(r"[^\w.-]+", "_", f"{column}_{self._word(atom, column)}")
-            taken, k = {*self._form.names, *self.atoms}, 2
-            while name in taken:
-                name, k = f"{begin}_{k}", k + 1
-        if atom.kind != "value" or column in self._fields:
-            field = self._fields.get(column, column)
-            if not FIELD.fullmatch(field):
-                raise ValueError(
-                    f"column {column!r} needs a field of {self._store.engine}, whose name is "
-                    f"letters, digits, '_' and '.', got {field!r}: give it by fields="
-                )
-            self.definitions.append({"name": name, **self._store.definition(atom, field)})
-        self.atoms[name] = atom
-        return self._numbers.setdefault(atom, len(self._numbers))
-
-    def of(self, atom: Atom) -> Atom:
-        """Return an atom as one of features."""
-        if atom.kind in PLAIN:
-            return atom._replace(source=self.number(Atom("value", atom.source)))
-        return Atom("value", self.number(atom))
+        return function
+    if isinstance(atom.low, str) and store.macro in atom.low:
+        raise ValueError(
+            f"column {name!r} has the category {atom.low!r}, in which {store.engine} takes "
+            f"{store.macro!r} for the beginning of a parameter"
+        )
+    words = {"gap": "is_missing", "step": f"from_{atom.low}", "is": f"is_{atom.low}"}
+    return words[atom.kind]
 
 
-def of_features(form: Form, store: Store, fields: Mapping[str, str] | None) -> tuple[Features, Sum]:
+def _feature_of(atom: Atom) -> Atom:
+    """Return the feature that an atom is computed of."""
+    return Atom("value", atom.source) if atom.kind in PLAIN else atom
+
+
+def of_features(
+    form: Form, store: Store, fields: Mapping[str, str] | None
+) -> tuple[dict[str, Atom], list[Definition], Sum]:
     """Return the features of a form, and its formula as one of these.
 
     Every feature counts 0 where a document has no value, and the atoms are values and ramps.
+
+    Returns
+    -------
+    features : dict of str to Atom
+        What the features are, by their names: the caller's columns, and what is computed of fields.
+    definitions : list of dict
+        Those of the features that the engine computes of fields.
+    tree : Sum
     """
-    features, tree = Features(form, store, fields), form.tree
-    if tree.atoms and all(one.source in tree.open and one.kind in PLAIN for one in tree.atoms):
-        for source in range(len(form.names)):
-            features.number(Atom("value", source))
-    changes = [(features.of(atom), k, 1.0) for k, atom in enumerate(tree.atoms)]
-    for k, atom in enumerate(tree.atoms):
-        if atom.kind == "ramp" and atom.source not in tree.open and atom.of(0.0) != 0:
-            changes.append((features.of(Atom("gap", atom.source)), k, -float(atom.of(0.0))))
-    if not changes:
+    fields, tree = dict(fields or {}), form.tree
+    unknown = next((name for name in fields if name not in form.names), None)
+    if unknown is not None:
+        raise ValueError(f"fields must have names of columns, got {unknown!r}")
+    parts = [(atom, k, 1.0) for k, atom in enumerate(tree.atoms)]
+    parts += [  # what a ramp counts where there is no value, and the feature is 0
+        (Atom("gap", atom.source), k, -float(atom.of(0.0)))
+        for k, atom in enumerate(tree.atoms)
+        if atom.kind == "ramp" and atom.source not in tree.open and atom.of(0.0) != 0
+    ]
+    if not parts:
         raise ValueError(
             "the model has the same score for every row, and the engine takes no model without "
             "features: fit a model whose columns tell rows apart"
         )
-    made = {atom: to for to, atom in enumerate(dict.fromkeys(atom for atom, *_ in changes))}
-    entries = ((weight, (made[atom], k)) for atom, k, weight in changes)
-    weights, places = zip(*entries, strict=True)
-    shape = (len(made), len(tree.atoms))
-    change = scipy.sparse.coo_array((weights, (*zip(*places, strict=True),)), shape).tocsr()
+    needed = [_feature_of(atom) for atom, *_ in parts]
+    if all(atom.source in tree.open and atom.kind in PLAIN for atom in tree.atoms):
+        needed = [Atom("value", source) for source in range(len(form.names))]
+    numbers = {atom: k for k, atom in enumerate(dict.fromkeys(needed))}
+    features: dict[str, Atom] = {}
+    definitions: list[Definition] = []
+    for atom in numbers:
+        name = column = form.names[atom.source]
+        if atom.kind != "value":
+            name = begin = re.sub(r"[^\w.-]+", "_", f"{column}_{_word(atom, column, store)}")
+            taken, k = {*form.names, *features}, 2
+            while name in taken:
+                name, k = f"{begin}_{k}", k + 1
+        if atom.kind != "value" or column in fields:
+            field = fields.get(column, column)
+            if not FIELD.fullmatch(field):
+                raise ValueError(
+                    f"column {column!r} needs a field of {store.engine}, whose name is "
+                    f"letters, digits, '_' and '.', got {field!r}: give it by fields="
+                )
+            definitions.append({"name": name, **store.definition(atom, field)})
+        features[name] = atom
+    made: dict[Atom, int] = {}
+    places = []
+    for atom, k, _ in parts:
+        kind = atom if atom.kind in PLAIN else Atom("value", 0)
+        one = kind._replace(source=numbers[_feature_of(atom)])
+        places.append((made.setdefault(one, len(made)), k))
+    entries = [weight for *_, weight in parts], (*zip(*places, strict=True),)
+    change = scipy.sparse.coo_array(entries, (len(made), len(tree.atoms))).tocsr()
 
     def changed(node: Any) -> Any:
         if isinstance(node, Apply):
@@ -182,4 +172,4 @@ def of_features(form: Form, store: Store, fields: Mapping[str, str] | None) -> t
         terms = tuple((changed(below), matrix) for below, matrix in node.terms)
         return replace(node, atoms=tuple(made), weights=change @ node.weights, terms=terms)
 
-    return features, changed(tree)
+    return features, definitions, changed(tree)

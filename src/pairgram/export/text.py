@@ -77,13 +77,6 @@ def bracketed(terms: list[str]) -> str:
     return " + ".join(groups if len(groups) == 1 else (f"({one})" for one in groups))
 
 
-def tests_added(equal: Callable[[str, list[str]], str]) -> Callable[..., str]:
-    """Return a `lookup` that adds tests of equality, which are 1 or 0."""
-    return lambda name, cases: bracketed(
-        [f"{number(value)} * {equal(name, written)}" for written, value in cases]
-    )
-
-
 def expression(
     form: Form,
     columns: Sequence[str],

@@ -129,9 +129,8 @@ def _powers(step: BaseEstimator, columns: list[Column], place: str) -> list[Colu
                 f"{place}: PolynomialFeatures(degree={step.degree}) cannot be exported: "
                 "engines are given products of two columns, so fit with degree=2"
             )
-        bias = [constant(1.0)]
-        two = len(factors) == 2
-        made.append(product(*factors) if two else (factors or bias)[0])
+        one = factors or [constant(1.0)]
+        made.append(product(*factors) if len(factors) == 2 else one[0])
     return made
 
 

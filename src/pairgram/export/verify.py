@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from pairgram.export.form import (
     form_of,
     in_vespa,
 )
-from pairgram.export.formulas import ACTIVATIONS, Atom, _same, is_missing
+from pairgram.export.formulas import ACTIVATIONS, CURVES, Atom, _same, is_missing
 from pairgram.features.row_values import Chain
 
 if TYPE_CHECKING:
@@ -246,7 +245,7 @@ def _bound(exported: Any, form: Form, rows: Vector) -> float:
         found = max(found, float((3 * np.abs(moved) + share * size).max()))
     layers = exported["params"].get("layers", ()) if isinstance(exported, SolrModel) else ()
     if len(layers) > 3:  # the first three bend columns, and the others add the bends
-        features = np.column_stack([x for x, _ in _weighed(exported, _columns(exported, rows))])
+        features, _ = _weighed(exported, _columns(exported, rows))
         *_, sizes = _after_layers(layers[:3], features)
         for layer in layers[3:]:
             sizes = np.abs(sizes) @ np.abs(layer["matrix"]).T
@@ -360,8 +359,8 @@ def _feature(atom: Atom, columns: Columns) -> Vector:
     return found
 
 
-def _weighed(exported: Any, columns: Columns) -> Iterator[tuple[Vector, Any]]:
-    """Yield the values of features, and their weights, as they are sent."""
+def _weighed(exported: Any, columns: Columns) -> tuple[Vector, Vector]:
+    """Return the values of features, and their weights, as they are sent."""
     if isinstance(exported, RanklibModel):
         weights = dict(entry.split(":") for entry in str(exported).splitlines()[-1].split())
     elif isinstance(exported, SolrModel):
@@ -369,22 +368,21 @@ def _weighed(exported: Any, columns: Columns) -> Iterator[tuple[Vector, Any]]:
         weights = exported["params"].get("weights", dict.fromkeys(names, 0.0))
     else:
         weights = json.loads(exported["model"]["model"]["definition"])
-    for name, weight in weights.items():
-        x = np.ones(len(columns[0]), np.float32)  # of the feature of a shift
-        if name in exported.atoms:
-            x = _feature(exported.atoms[name], columns)
-        yield x, np.float32(weight)
+    ones = np.ones(len(columns[0]), np.float32)  # of the feature of a shift
+    features = [
+        _feature(exported.atoms[name], columns) if name in exported.atoms else ones
+        for name in weights
+    ]
+    return np.column_stack(features), np.array([*weights.values()], np.float32)
 
 
 def _of_weights(exported: Any, columns: Columns) -> Vector:
     """Return the sum of weighted features, or what a network of layers makes of features."""
-    found = [*_weighed(exported, columns)]
+    features, weights = _weighed(exported, columns)
     if isinstance(exported, SolrModel) and "layers" in exported["params"]:
-        features = np.column_stack([x for x, _ in found])
         *_, values = _after_layers(exported["params"]["layers"], features)
         return values[:, 0]
-    # One after the other, as the loops of engines do.
-    return np.asarray(reduce(lambda total, one: total + one[0] * one[1], found, np.float32(0.0)))
+    return np.cumsum(features * weights, axis=1)[:, -1]  # as the loops of engines add
 
 
 def _after_layers(layers: Sequence[Any], values: Vector) -> Iterator[Vector]:
@@ -418,8 +416,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": np.minimum,
     "max": np.maximum,
     "where": np.where,
-    "log": np.log,
-    "sqrt": np.sqrt,
+    **CURVES,
 }
 
 
