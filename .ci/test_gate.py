@@ -80,7 +80,7 @@ def test_tokens_and_decisions():
 def test_rooms_that_are_known_outside():
     found = gate.imports_of_rooms(
         {
-            "rankers/base.py": "def f():\n    from pairgram.tables.scan import Table\n",
+            "rankers/linear_ranker.py": "def f():\n    from pairgram.tables.scan import Table\n",
             "cli/app.py": "import pairgram.cli.tables\nfrom pairgram.data import pairs\n",
             "files/known.py": "PLACES = ['pairgram.tables.scan', 'pairgram.export']\n",
             "__init__.py": "from pairgram.tables.scan import scan\n",

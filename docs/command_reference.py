@@ -6,7 +6,7 @@ python docs/command_reference.py > docs/api/commands.md
 import re
 
 from pairgram.cli.help import of_command, written
-from pairgram.cli.table import COMMANDS, options_of
+from pairgram.cli.table_of_commands import COMMANDS, options_of
 
 OPTION = re.compile(r"(?<![\w-])(--\w[\w-]*)")
 

@@ -122,7 +122,7 @@ def test_imports_that_go_up_are_found(tmp_path):
         "from typing import TYPE_CHECKING\n"
         "import pairgram.cli.report\n"
         "from pairgram import _core, solvers\n"
-        "from pairgram.features import base, known\n"
+        "from pairgram.features import feature_map, known\n"
         "from pairgram import RankRLS\n"
         "if TYPE_CHECKING:\n    from pairgram.metrics.metric import Metric\n"
         "def function():\n    import pairgram.data.dataset as data\n"
@@ -148,6 +148,11 @@ def test_no_module_imports_itself_by_others():
     assert len(order) == len(graph)
     with pytest.raises(CycleError):
         list(TopologicalSorter(graph | {"_support.checks": {"rankers.rank_svm"}}).static_order())
+
+
+def test_a_module_is_the_only_one_of_its_name():
+    names = [path.name for path in PATHS if path.name != "__init__.py"]
+    assert len(set(names)) == len(names)
 
 
 def test_every_folder_says_what_it_holds():

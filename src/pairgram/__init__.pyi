@@ -19,7 +19,7 @@ from pairgram import (
 from pairgram._core import __version__ as __version__
 from pairgram._support.machine import threads as threads, time_limit as time_limit
 from pairgram.auto.ranker import AutoRanker as AutoRanker
-from pairgram.certainty.fits import posterior as posterior
+from pairgram.certainty.fitted_posterior import posterior as posterior
 from pairgram.certainty.posterior import Posterior as Posterior
 from pairgram.certainty.propose import propose as propose
 from pairgram.clicks.clicked import Clicks as Clicks
@@ -87,8 +87,8 @@ from pairgram.rankers.rank_rls import RankRLS as RankRLS, RankRLSCV as RankRLSCV
 from pairgram.rankers.rank_svm import RankSVM as RankSVM, RankSVMCV as RankSVMCV
 from pairgram.solvers.pairgram import Pairgram as Pairgram
 from pairgram.tables.scan import scan as scan
-from pairgram.tables.scores import predict as predict
-from pairgram.trec.files import (
+from pairgram.tables.table_scores import predict as predict
+from pairgram.trec.run_files import (
     read_qrels as read_qrels,
     read_run as read_run,
     write_run as write_run,

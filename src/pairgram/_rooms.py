@@ -39,7 +39,7 @@ ROOMS = {
     ),
     "certainty": Room(
         {
-            "certainty.fits": ("posterior",),
+            "certainty.fitted_posterior": ("posterior",),
             "certainty.posterior": ("Posterior",),
             "certainty.propose": ("propose",),
         },
@@ -90,18 +90,18 @@ ROOMS = {
     "plots": Room(),
     "pyterrier": Room(is_attribute=False),
     "tables": Room(
-        {"tables.scan": ("scan",), "tables.scores": ("predict",)},
+        {"tables.scan": ("scan",), "tables.table_scores": ("predict",)},
         words={
             "command line": {
                 "tables.scan": ("read_labels",),
-                "tables.scores": ("write_tables",),
+                "tables.table_scores": ("write_tables",),
                 "tables.sources": ("source_of",),
             }
         },
     ),
     "trec": Room(
-        {"trec.files": ("read_qrels", "read_run", "write_run"), "trec.runs": ("evaluate_run",)},
-        words={"command line": {"trec.files": ("parse_qrels", "parse_run", "run_lines")}},
+        {"trec.run_files": ("read_qrels", "read_run", "write_run"), "trec.runs": ("evaluate_run",)},
+        words={"command line": {"trec.run_files": ("parse_qrels", "parse_run", "run_lines")}},
     ),
 }
 

@@ -42,7 +42,7 @@ from pairgram import (
     load_model,
     make_ranking,
 )
-from pairgram.cli.table import COMMANDS, options_of
+from pairgram.cli.table_of_commands import COMMANDS, options_of
 from pairgram.features.row_values import Chain
 from parts.cli import (
     PROTOCOL_METRICS,
@@ -763,7 +763,7 @@ def test_no_memory_is_one_line(file, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("pairgram.cli.inputs.read_letor", refuse)
+    monkeypatch.setattr("pairgram.cli.named_files.read_letor", refuse)
     assert error("train", file, "-o", tmp_path / "m") == "not enough memory"
 
 
@@ -776,7 +776,7 @@ def test_an_interruption_that_ends_in_an_error_of_a_lock(file, tmp_path, monkeyp
             lock.release()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("pairgram.cli.inputs.read_letor", strike)
+    monkeypatch.setattr("pairgram.cli.named_files.read_letor", strike)
     result = invoke("train", file, "-o", tmp_path / "m")
     assert (result.exit_code, result.stderr) == (130, "pairgram: interrupted\n")
 
@@ -866,7 +866,7 @@ MAIN = "from pairgram.cli import main; main()"
 # Streams as Python makes them when it starts, for a process that has the libraries loaded.
 STREAMS = """
 import io, os, sys
-from pairgram.cli.table import COMMANDS, options_of
+from pairgram.cli.table_of_commands import COMMANDS, options_of
 from pairgram.features.row_values import Chain
 def set_streams(paths, closed, encoding, unbuffered):
     for fd, name in enumerate(("stdin", "stdout", "stderr")):

@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from pairgram.cli.table import COMMANDS, OPTIONS
+from pairgram.cli.table_of_commands import COMMANDS, OPTIONS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

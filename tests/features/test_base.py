@@ -11,7 +11,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from pairgram import Nystroem, RandomFourier, RandomNodes, RankRLS
 from parts.data import RankingData
-from parts.features import Kernel, base
+from parts.features import Kernel, feature_map as base
 from row_value import row_value
 
 

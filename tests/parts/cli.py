@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from pairgram.cli import main, report
-from pairgram.cli.inputs import load_scores
+from pairgram.cli.named_files import load_scores
 from pairgram.cli.report import print_table, show, significant
 from pairgram.cli.training import PROTOCOL_METRICS
 from pairgram.cli.values import parse_grid

@@ -2,8 +2,8 @@
 
 from sklearn.base import clone
 
-from pairgram.features import base, kernels, nystroem
-from pairgram.features.base import describe_map, node_map_of, same_map
+from pairgram.features import feature_map, kernels, nystroem
+from pairgram.features.feature_map import describe_map, node_map_of, same_map
 from pairgram.features.gaps import fill_values, filled, known_medians
 from pairgram.features.kernel_map import Kernel
 from pairgram.features.kernel_values import kernel_nodes
@@ -12,8 +12,8 @@ from pairgram.features.row_values import WORDS
 
 __all__ = [
     "Kernel",
-    "base",
     "describe_map",
+    "feature_map",
     "fill_values",
     "filled",
     "fit_inputs",

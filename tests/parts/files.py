@@ -1,6 +1,6 @@
 """The parts of files that have tests of their own."""
 
-from pairgram.features.base import MAPS as KNOWN, kind_of_map
+from pairgram.features.feature_map import MAPS as KNOWN, kind_of_map
 from pairgram.files.kinds import MODELS
 from pairgram.files.read_write import read_file, write_file
 

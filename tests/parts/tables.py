@@ -1,9 +1,9 @@
 """The parts of tables that have tests of their own."""
 
 from pairgram.data.blocks import Arrays
-from pairgram.tables import scores
+from pairgram.tables import table_scores
 from pairgram.tables.columns import Place, TableRows, runs_of
-from pairgram.tables.fits import GivenTable
+from pairgram.tables.given_table import GivenTable
 from pairgram.tables.passes import Part, fold as results_of, in_tree, join_by_id
 from pairgram.tables.scan import read_labels
 
@@ -25,5 +25,5 @@ __all__ = [
     "join_by_id",
     "read_labels",
     "runs_of",
-    "scores",
+    "table_scores",
 ]

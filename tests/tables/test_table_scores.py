@@ -33,7 +33,7 @@ from pairgram import (
     load_model,
     scan,
 )
-from parts.tables import scores as row_scores
+from parts.tables import table_scores as row_scores
 from row_value import fill_of
 from table_sources import NAMES, ROWS, cut, cut_table, make_rows, write_parts
 

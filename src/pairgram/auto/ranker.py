@@ -43,7 +43,7 @@ from pairgram.model_selection.judge import (
     search_results,
 )
 from pairgram.model_selection.splits import held_by_default, make_splits
-from pairgram.rankers.base import LinearSearch
+from pairgram.rankers.linear_ranker import LinearSearch
 from pairgram.rankers.preparation import GivenArrays, Preparation, Search, Spec, needs_rows
 from pairgram.rankers.rank_rls import RankRLSCV
 

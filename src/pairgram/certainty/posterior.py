@@ -29,7 +29,7 @@ from pairgram._support.parameters import (
 )
 from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
 from pairgram.data.queries import Queries, as_ids
-from pairgram.features.base import (
+from pairgram.features.feature_map import (
     checked,
     dense,
     features_of,

@@ -18,7 +18,7 @@ from pairgram._support.files import naming, printable, shown
 from pairgram._support.parameters import check_setting
 from pairgram.cli.help import of_all, of_command
 from pairgram.cli.report import print_lines, warn
-from pairgram.cli.table import COMMANDS, OPTIONS, Option, options_of
+from pairgram.cli.table_of_commands import COMMANDS, OPTIONS, Option, options_of
 from pairgram.cli.values import parse_grid, parse_names
 
 # The signals that ask a process to end. Windows has no SIGHUP.

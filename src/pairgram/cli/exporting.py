@@ -10,7 +10,7 @@ from typing import Any
 
 from pairgram._rooms import public
 from pairgram._support.files import replacing, shown
-from pairgram.cli import inputs
+from pairgram.cli import named_files
 from pairgram.cli.report import notes, print_lines, warn
 from pairgram.data.streams import as_stream
 
@@ -22,22 +22,22 @@ ENGINES_OF = {"fields": ("solr", *PLUGINS), "shift": PLUGINS, "store": ("solr",)
 def export(given: Any) -> int:
     """Write a model for a search engine, an ONNX runtime, SQL or plain Python."""
     to, output, name, verify = given.to, given.output, given.name, given.verify
-    inputs.check_output(output, given.model, given.features, verify)
-    if verify is None and (inputs.is_table(given) or given.one_query):
+    named_files.check_output(output, given.model, given.features, verify)
+    if verify is None and (named_files.is_table(given) or given.one_query):
         raise ValueError("--qid and --one-query are for a table of --verify")
     for option, engines in ENGINES_OF.items():
         if getattr(given, option) is not None and to not in engines:
             raise ValueError(f"--{option} is for --to {', '.join(engines)}")
     if given.shift is not None and verify is None:
         raise ValueError("--shift needs the scores of --verify FILE")
-    to, model = "ltr-plugin" if to in PLUGINS else to, inputs.load_model(given.model)
+    to, model = "ltr-plugin" if to in PLUGINS else to, named_files.load_model(given.model)
     rows = ids = None
-    if verify is not None and inputs.is_table(given, verify):
-        rows = inputs.scan_for(given, verify, model)
-        inputs.require(given, verify, rows, True, False)
+    if verify is not None and named_files.is_table(given, verify):
+        rows = named_files.scan_for(given, verify, model)
+        named_files.require(given, verify, rows, True, False)
     elif verify is not None:
         options = {"zero_based": given.zero_based}
-        rows, _, ids = inputs.load_letor(verify, model, given.model, **options)
+        rows, _, ids = named_files.load_letor(verify, model, given.model, **options)
     own = {"features": _names(given.features, model), "store": given.store}
     own["name"] = name if to in ("solr", "ltr-plugin", "vespa", "python") else None
     own["fields"] = None if given.fields is None else _fields(given.fields)
@@ -61,7 +61,7 @@ def export(given: Any) -> int:
         what = f"{last} stands beside it" if last != "-" else "its bytes are no text"
         raise ValueError(f"--to {to} needs --output FILE: {what}")
     for file in files:
-        inputs.check_output(file, given.model, given.features, verify)
+        named_files.check_output(file, given.model, given.features, verify)
     for file, content in files.items():
         _write(content, file)
     if verify is None:
@@ -90,7 +90,7 @@ def _fields(text: str) -> dict[str, str]:
 
 def _names(features: str | None, model: Any) -> list[str] | None:
     """Return the names of the columns, or None if the model knows them."""
-    width = inputs.width_of(model)
+    width = named_files.width_of(model)
     if features is None:
         first = model.steps[0][1] if hasattr(model, "steps") else model
         known = hasattr(first, "feature_names_in_")

@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
-from pairgram.cli.table import ABOUT, COMMANDS, Option, options_of
+from pairgram.cli.table_of_commands import ABOUT, COMMANDS, Option, options_of
 
 # A command with more options than these shows the first ones, and all with --help-all.
 FEW_OPTIONS = 20

@@ -12,8 +12,8 @@ import numpy as np
 from pairgram._rooms import public, room_with
 from pairgram._support.arrays import features_among
 from pairgram._support.files import WRITTEN, naming, printable, replacing, shown
-from pairgram.cli import inputs
-from pairgram.cli.inputs import load_trec, naming_file
+from pairgram.cli import named_files
+from pairgram.cli.named_files import load_trec, naming_file
 from pairgram.cli.report import count, notes, warn, working
 from pairgram.data.queries import plain_ids
 
@@ -21,10 +21,10 @@ from pairgram.data.queries import plain_ids
 def fuse(given: Any) -> None:
     """Fuse TREC runs into one."""
     files, qrels, judged = given.run, given.qrels, None
-    inputs.check_inputs(*files, qrels)
+    named_files.check_inputs(*files, qrels)
     if len(files) < 2:
         raise ValueError(f"fuse needs at least two runs, got {count(len(files), 'file')}")
-    inputs.check_output(given.output, *files, qrels)
+    named_files.check_output(given.output, *files, qrels)
     runs = [load_trec("run", file) for file in files]
     if qrels is not None:
         judged = load_trec("qrels", qrels)
@@ -38,14 +38,14 @@ def fuse(given: Any) -> None:
             gain = f"{fused.gain:+.4f} ± {fused.gain_error:.4f} above rrf"
             warn(f"note: {kept}: those learnt have an NDCG@10 {gain} in {queries}, held out")
     lines = room_with("command line", "run_lines")(**fused.run, tag="pairgram")
-    inputs.write_lines(given.output, lines)
+    named_files.write_lines(given.output, lines)
 
 
 def recommend(given: Any) -> None:
     """Write the best items for every user, a row for each: user, rank, item, score."""
     output, exclude = given.output, given.exclude
     sides = {"--user-id": (given.users, given.user_id), "--item-id": (given.items, given.item_id)}
-    inputs.check_output(output, given.model, given.users, given.items, exclude)
+    named_files.check_output(output, given.model, given.users, given.items, exclude)
     if output != "-" and not output.lower().endswith(WRITTEN):
         raise ValueError(f"--output: want a name that ends with {', '.join(WRITTEN)}")
     names = [given.user_id, "rank", given.item_id, "score"]
@@ -54,7 +54,7 @@ def recommend(given: Any) -> None:
             "--user-id and --item-id must be two columns with other names than rank and score, got "
             f"{given.user_id!r} and {given.item_id!r}"
         )
-    model = inputs.load_model(given.model)
+    model = named_files.load_model(given.model)
     if not hasattr(model, "feature_names_in_"):
         raise ValueError(
             f"{shown(given.model)}: the model knows no names of columns, by which users and items "

@@ -12,10 +12,10 @@ from pairgram._rooms import public
 from pairgram._support.arrays import without_names
 from pairgram._support.files import WRITTEN, shown
 from pairgram._support.parameters import check_text
-from pairgram.cli import inputs
-from pairgram.cli.inputs import load_letor, load_model, load_trec, name_of, write_lines
+from pairgram.cli import named_files
+from pairgram.cli.named_files import load_letor, load_model, load_trec, name_of, write_lines
 from pairgram.cli.report import count, notes, passes, print_json, print_table, warn
-from pairgram.cli.table import COMPARED, EVALUATED, EVALUATED_RUN
+from pairgram.cli.table_of_commands import COMPARED, EVALUATED, EVALUATED_RUN
 from pairgram.data.queries import Queries, one_query_meant, plain_ids
 from pairgram.datasets.letor import LetorError
 
@@ -23,10 +23,10 @@ from pairgram.datasets.letor import LetorError
 def predict(given: Any) -> None:
     """Score the documents of a file, one number per line, or as a column of a table."""
     file, output, has_columns = given.file, given.output, given.output.lower().endswith(WRITTEN)
-    inputs.check_output(output, file, given.model)
+    named_files.check_output(output, file, given.model)
     if given.keep is not None and not has_columns:
         raise ValueError(f"--keep needs an --output whose name ends with {', '.join(WRITTEN)}")
-    on_table, model = inputs.is_table(given, file, output), load_model(given.model)
+    on_table, model = named_files.is_table(given, file, output), load_model(given.model)
     if not on_table:
         try:
             write_lines(output, letor_scores(given, model)[1])
@@ -35,7 +35,7 @@ def predict(given: Any) -> None:
             raise
         return
     with passes() as watch:
-        table = watch(inputs.scan_for(given, file, model), False)
+        table = watch(named_files.scan_for(given, file, model), False)
         table.refuse_output(output, "--output")
         if has_columns:
             public("predict")(model, table, output=output, keep=given.keep)
@@ -76,7 +76,7 @@ def evaluate(given: Any) -> None:
         of_run, file = True, given.run
     elif file is None or (scores is None) == (given.model is None):
         raise ValueError("evaluate needs FILE with --scores or --model, or --qrels with --run")
-    inputs.check_inputs(file, scores, given.qrels)
+    named_files.check_inputs(file, scores, given.qrels)
     convention = given.convention or ("trec" if of_run else "default")
     default = EVALUATED_RUN if of_run else EVALUATED
     names = given.metric or (["ips_dcg@10"] if given.propensity else default)
@@ -84,9 +84,9 @@ def evaluate(given: Any) -> None:
         found, n_rows = _of_run(given, names, convention)
         means = found.pop("means")
     else:
-        metrics = [inputs.metric_of(name, convention) for name in names]
+        metrics = [named_files.metric_of(name, convention) for name in names]
         with one_query_meant():
-            if inputs.is_table(given, file) and scores is None:
+            if named_files.is_table(given, file) and scores is None:
                 found, n_rows = _of_table(given, metrics)
             else:
                 found, n_rows = _of_rows(given, metrics)
@@ -129,8 +129,8 @@ def _of_table(given: Any, metrics: list[Any]) -> Any:
     """Return the metrics of a model on a table, which may be larger than memory."""
     model = load_model(given.model)
     with passes() as watch:
-        table = inputs.scan_for(given, given.file, model)
-        inputs.require(given, given.file, table, True)
+        table = named_files.scan_for(given, given.file, model)
+        named_files.require(given, given.file, table, True)
         table = watch(table)
         return pairgram.evaluate(metrics, table, model, per_query=True), sum(table.n_rows())
 
@@ -147,7 +147,7 @@ def _of_rows(given: Any, metrics: list[Any]) -> Any:
         (_, y, qid), found = letor_scores(given, load_model(given.model))
     else:
         y, qid = _truth(given, file)
-        found = inputs.load_scores(scores, len(y))
+        found = named_files.load_scores(scores, len(y))
     if qid is None and not given.one_query:
         rows = "its row is" if len(y) == 1 else f"all {len(y)} rows are"
         warn(f"warning: {name_of(file)} has no qid: {rows} one query")
@@ -160,8 +160,8 @@ def _of_rows(given: Any, metrics: list[Any]) -> Any:
 
 def _truth(given: Any, file: str) -> Any:
     """Return the labels and the query ids of a LETOR file or a table."""
-    if inputs.is_table(given, file):
-        return inputs.labels_of(given, file)
+    if named_files.is_table(given, file):
+        return named_files.labels_of(given, file)
     return load_letor(file, zero_based=given.zero_based)[1:]
 
 
@@ -169,7 +169,7 @@ def compare(given: Any) -> None:
     """Compare the scores of several systems, query by query."""
     files, qrels, metrics = given.file, given.qrels, given.metric or COMPARED
     names, options = files if qrels is not None else files[1:], {"baseline": given.baseline}
-    if qrels is not None and inputs.is_table(given):
+    if qrels is not None and named_files.is_table(given):
         raise ValueError("--label and --qid are for tables, not for --qrels and runs")
     if len(names) < 2:
         wanted = "two runs" if qrels is not None else "FILE and two files of scores"
@@ -178,7 +178,7 @@ def compare(given: Any) -> None:
         check_text("--baseline", given.baseline, names)
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
-    inputs.check_inputs(*files, qrels)
+    named_files.check_inputs(*files, qrels)
     if qrels is not None:
         options["convention"] = given.convention or "trec"
         runs, judged = {name: load_trec("run", name) for name in names}, load_trec("qrels", qrels)
@@ -187,8 +187,8 @@ def compare(given: Any) -> None:
         y, qid = _truth(given, files[0])
         if qid is None:
             raise ValueError(f"{name_of(files[0])}: found no qid, want qid:ID in every row")
-        metrics = [inputs.metric_of(name, given.convention or "default") for name in metrics]
-        scores = {name: inputs.load_scores(name, len(y)) for name in names}
+        metrics = [named_files.metric_of(name, given.convention or "default") for name in metrics]
+        scores = {name: named_files.load_scores(name, len(y)) for name in names}
         result = public("compare")(y, qid, scores, metrics, **options)
     if given.json:
         print_json({"file": qrels or files[0], **result.to_dict()})

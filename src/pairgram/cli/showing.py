@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pairgram
-from pairgram.cli.inputs import width_of
+from pairgram.cli.named_files import width_of
 from pairgram.cli.report import print_json, print_lines, print_table, significant
 from pairgram.features.row_values import Chain
 from pairgram.files.read_write import read_file, written_by

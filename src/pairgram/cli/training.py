@@ -17,8 +17,8 @@ from pairgram._support import machine
 from pairgram._support.checks import ArgumentError
 from pairgram._support.files import printable, shown
 from pairgram._support.parameters import OF_DISTANCES, check_text
-from pairgram.cli import inputs
-from pairgram.cli.inputs import load_letor, name_of, scan
+from pairgram.cli import named_files
+from pairgram.cli.named_files import load_letor, name_of, scan
 from pairgram.cli.report import (
     notes,
     passes,
@@ -28,7 +28,7 @@ from pairgram.cli.report import (
     warn,
     working,
 )
-from pairgram.cli.table import EVIDENCE, FIRST, KERNELS, KERNELS_OF, MODELS, OPTIONS
+from pairgram.cli.table_of_commands import EVIDENCE, FIRST, KERNELS, KERNELS_OF, MODELS, OPTIONS
 from pairgram.cli.values import parse_grid
 from pairgram.data.queries import Queries, one_query_meant
 from pairgram.datasets.letor import padded
@@ -153,13 +153,13 @@ def score_of_raw(model: Any) -> float | None:
 def train(given: Any) -> None:
     """Fit a model, choose its settings, and write it to a file."""
     file, valid, output = given.file, given.validation, given.output
-    inputs.check_inputs(file, valid)
-    inputs.check_output(output, file, valid)
-    if inputs.is_stream(output):
+    named_files.check_inputs(file, valid)
+    named_files.check_output(output, file, valid)
+    if named_files.is_stream(output):
         raise ValueError(
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
         )
-    on_table, by_evidence = inputs.is_table(given, file, valid), given.scoring == EVIDENCE
+    on_table, by_evidence = named_files.is_table(given, file, valid), given.scoring == EVIDENCE
     others = any(FIRST not in TAKES[key].models.split() for key in given.settings)
     others |= on_table or by_evidence
     name = given.model or ("rankrls" if others and not given.time_budget else FIRST)
@@ -168,7 +168,7 @@ def train(given: Any) -> None:
         settings.pop("pairs", None)  # there is one kind of these
     scoring = given.scoring or ("ips_dcg@10" if given.propensity else None)
     if scoring is not None and not by_evidence:
-        scoring = inputs.metric_of(scoring, "default")
+        scoring = named_files.metric_of(scoring, "default")
     needs_ids = search_of(name, settings, scoring)._needs_queries
     kernel = settings.get("kernel", "linear") != "linear" and name not in MAPS
     whole = kernel or by_evidence or given.one_query or name in (FIRST, "elmrank")
@@ -226,7 +226,7 @@ def _of_letor(given: Any, needs_ids: bool) -> Any:
 def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     """Return the rows of tables, which are read in passes, or as a whole."""
     file, valid, held_out = given.file, given.validation, None
-    table, assumed = inputs.scan_assuming(given, file)
+    table, assumed = named_files.scan_assuming(given, file)
     table.refuse_output(given.output, "--output")
     if valid is not None:  # whose features are those of the training rows
         own = {
@@ -237,9 +237,9 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
         held_out = scan(given, valid, table.n_features, **own)
         held_out.refuse_output(given.output, "--output")
         table = table.widened(held_out.n_features)
-        inputs.require(given, valid, held_out, needs_ids)
+        named_files.require(given, valid, held_out, needs_ids)
         held_out = watch(held_out)
-    inputs.require(given, file, table, needs_ids)
+    named_files.require(given, file, table, needs_ids)
     table = watch(table)
     survey = table.survey()
     rows = SimpleNamespace(
@@ -354,7 +354,7 @@ def _held_out(search: Any, has_groups: bool, n_queries: int) -> str:
 def letor(given: Any) -> None:
     """Run LETOR's five-fold protocol on a folder."""
     name, convention = given.model, given.convention
-    scoring = inputs.metric_of(given.metric, convention)
+    scoring = named_files.metric_of(given.metric, convention)
     grids = {key: parse_grid(grid, key) for key, grid in MODELS[name].grids.items()}
     settings = check_model(name, given.settings)
     if not KERNELS.get(settings.get("kernel", "")):

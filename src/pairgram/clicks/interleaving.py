@@ -13,7 +13,7 @@ from pairgram._support.arrays import real_array
 from pairgram._support.checks import AnyArray, ArgumentError, verbatim
 from pairgram._support.parameters import check_size
 from pairgram.data.queries import Queries, read_ids
-from pairgram.features.base import generator
+from pairgram.features.feature_map import generator
 
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState

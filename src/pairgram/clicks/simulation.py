@@ -11,7 +11,7 @@ from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
 from pairgram._support.parameters import check_size, check_text
 from pairgram.data.queries import Queries
-from pairgram.features.base import generator
+from pairgram.features.feature_map import generator
 
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState

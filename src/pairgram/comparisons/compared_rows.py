@@ -18,7 +18,7 @@ from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.dataset import Block, RankingData, less_shared
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import score_features
+from pairgram.features.feature_map import score_features
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix

@@ -17,7 +17,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import Form
 from pairgram.comparisons.compared_rows import compared
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import dense
+from pairgram.features.feature_map import dense
 from pairgram.features.inputs import parts_of
 from pairgram.solvers.costs import Work, dual_seconds, most_products, primal_seconds
 from pairgram.solvers.dual_gram import require_memory

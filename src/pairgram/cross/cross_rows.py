@@ -15,7 +15,7 @@ from pairgram._support.checks import Flags, Rows, Vector, require_finite
 from pairgram._support.machine import thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import FeatureMap
+from pairgram.features.feature_map import FeatureMap
 from pairgram.solvers.statistics import sums_of
 
 # So many rows for each feature of the right side tell how it varies, for a preconditioner.

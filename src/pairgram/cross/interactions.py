@@ -20,7 +20,7 @@ from pairgram._support.checks import (
 )
 from pairgram._support.parameters import check_size, check_text
 from pairgram.data.queries import Queries, as_ids
-from pairgram.features.base import generator
+from pairgram.features.feature_map import generator
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, RandomState

@@ -17,7 +17,7 @@ from pairgram._support.parameters import COUNT, TEXT, Setting, is_integer, list_
 from pairgram._support.schema import INT64, Array, Arrays, Kind, Sizes, require
 from pairgram.cross.named_columns import Columns, column_numbers, columns_in_file
 from pairgram.cross.sides import Sides
-from pairgram.features.base import (
+from pairgram.features.feature_map import (
     FeatureMap,
     Formula,
     finite_rows,

@@ -40,7 +40,7 @@ from pairgram._support.parameters import is_integer
 from pairgram.cross.products import Cross
 from pairgram.data.queries import as_ids, plain_ids
 from pairgram.data.streams import as_stream
-from pairgram.features.base import checked, dense, node_map_of
+from pairgram.features.feature_map import checked, dense, node_map_of
 from pairgram.features.gaps import filled
 from pairgram.features.row_values import Chain
 from pairgram.metrics.evaluation import evaluate, get_metric

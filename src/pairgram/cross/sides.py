@@ -16,7 +16,7 @@ from pairgram.cross.cross_rows import CrossRows
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import FeatureMap
+from pairgram.features.feature_map import FeatureMap
 from pairgram.features.inputs import InputMap
 
 # So many rows tell whether left sides vary within queries.

@@ -47,7 +47,7 @@ from pairgram.data.pairs import (
     no_training_pairs,
 )
 from pairgram.data.queries import Queries, check_weights
-from pairgram.features.base import (
+from pairgram.features.feature_map import (
     checked,
     mapped,
     n_outputs,

@@ -31,7 +31,7 @@ from pairgram.export.formulas import (
     through,
 )
 from pairgram.export.transformers import columns_before
-from pairgram.features.base import formula_of
+from pairgram.features.feature_map import formula_of
 from pairgram.features.row_values import Chain
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pairgram._support.checks import AnyArray
 from pairgram.export.form import filled_columns, require_numbers
 from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
-from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.linear_ranker import LinearRanker
 from pairgram.rankers.scores import Scorer
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pairgram._support.checks import (
     require_finite,
 )
 from pairgram._support.machine import thread_count
-from pairgram.features.base import (
+from pairgram.features.feature_map import (
     FeatureMap,
     LinearNodes,
     RowScorer,

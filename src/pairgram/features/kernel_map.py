@@ -32,7 +32,14 @@ from pairgram._support.schema import (
     Sizes,
     require,
 )
-from pairgram.features.base import FeatureMap, Formula, RowScorer, dense, finite_rows, is_kernel
+from pairgram.features.feature_map import (
+    FeatureMap,
+    Formula,
+    RowScorer,
+    dense,
+    finite_rows,
+    is_kernel,
+)
 from pairgram.features.kernel_values import (
     KernelFunction,
     check_symmetric,

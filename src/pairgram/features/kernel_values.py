@@ -18,7 +18,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks, read_rows, readable
 from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
 from pairgram._support.machine import deadline, single_threaded_blas, thread_count
-from pairgram.features.base import native_nodes
+from pairgram.features.feature_map import native_nodes
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix

@@ -24,7 +24,7 @@ from pairgram._support.parameters import (
 )
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, INT64, Array, Arrays, Kind, Sizes, require
-from pairgram.features.base import (
+from pairgram.features.feature_map import (
     FeatureMap,
     Formula,
     RowScorer,

@@ -12,7 +12,7 @@ from pairgram._support.checks import Vector
 from pairgram._support.parameters import FOURIER_KERNEL, POSITIVE, FourierKernel, check_parameters
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Kind
-from pairgram.features.base import FeatureMap, Formula, finite_rows, generator, native_nodes
+from pairgram.features.feature_map import FeatureMap, Formula, finite_rows, generator, native_nodes
 
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState, RowsLike

@@ -15,7 +15,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import ActivationName, check_parameters, stored
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import FLOAT64, Array, Arrays, Kind, Sizes, require
-from pairgram.features.base import (
+from pairgram.features.feature_map import (
     MAX_CONDITION,
     NOISE,
     FeatureMap,

@@ -28,7 +28,7 @@ from pairgram._support.checks import (
 )
 from pairgram._support.parameters import FillName, check_text, words
 from pairgram._support.whole_fit import WholeFit
-from pairgram.features.base import finite_rows
+from pairgram.features.feature_map import finite_rows
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import FittedInputs, after_inputs, fit_inputs, parts_of, whole_map
 from pairgram.features.kernels import is_precomputed, takes_rows_as_given

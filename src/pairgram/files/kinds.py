@@ -39,7 +39,7 @@ from pairgram._support.schema import (
     check_record,
     require,
 )
-from pairgram.features.base import check_map
+from pairgram.features.feature_map import check_map
 
 # The names of the arrays of a prior begin with this.
 PRIOR = "prior."

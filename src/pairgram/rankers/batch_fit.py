@@ -28,10 +28,10 @@ from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
 from pairgram.data.queries import Queries, plain_ids
-from pairgram.features.base import checked, linear_nodes, mapped, same_map
+from pairgram.features.feature_map import checked, linear_nodes, mapped, same_map
 from pairgram.features.row_values import Chain
 from pairgram.files.read_write import read_file, write_file
-from pairgram.rankers.base import LinearRanker
+from pairgram.rankers.linear_ranker import LinearRanker
 from pairgram.rankers.load import describe_part, restore_part
 from pairgram.rankers.scores import checked_rows
 

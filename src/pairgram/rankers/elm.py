@@ -15,7 +15,7 @@ from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.random_nodes import Activations, RandomNodes
 from pairgram.features.row_values import Chain
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.linear_ranker import LinearRanker, LinearSearch
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 
 if TYPE_CHECKING:

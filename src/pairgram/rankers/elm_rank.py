@@ -16,13 +16,13 @@ from pairgram._support.checks import ArgumentError, Vector, require_finite, verb
 from pairgram._support.parameters import ActivationName, check_parameters
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
-from pairgram.features.base import generator
+from pairgram.features.feature_map import generator
 from pairgram.features.inputs import after_inputs, parts_of
 from pairgram.features.random_nodes import RandomNodes, draw_nodes, join_nodes
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import Judge, Tried, as_list, choose_among, in_order_of
 from pairgram.model_selection.splits import held_by_default
-from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.linear_ranker import LinearRanker, LinearSearch
 from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import LeastSquares

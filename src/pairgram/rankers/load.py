@@ -19,13 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._rooms import room_with
 from pairgram._support.files import shown
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import restore_map
+from pairgram.features.feature_map import restore_map
 from pairgram.features.inputs import FittedInputs
 from pairgram.features.row_values import Chain, Fill
 from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
 from pairgram.files.read_write import check_setting, read_file, write_file
-from pairgram.rankers.base import LinearRanker
 from pairgram.rankers.known import ranker_called
+from pairgram.rankers.linear_ranker import LinearRanker
 from pairgram.solvers.ridge_path import ColumnSums
 
 Contents = dict[str, NDArray[Any]]

@@ -21,7 +21,7 @@ from pairgram._support.row_warnings import (
 from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData, RowInfo
 from pairgram.data.queries import warn_of_missing_queries
-from pairgram.features.base import draws_only, is_kernel, is_known, unmade
+from pairgram.features.feature_map import draws_only, is_kernel, is_known, unmade
 from pairgram.features.gaps import filled
 from pairgram.features.inputs import (
     FittedInputs,

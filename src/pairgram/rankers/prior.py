@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from pairgram._support.arrays import real_array, without_names
 from pairgram._support.checks import ArgumentError, Vector, not_finite, verbatim
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import same_map
+from pairgram.features.feature_map import same_map
 from pairgram.features.row_values import Chain
 from pairgram.rankers.scores import checked_rows
 

@@ -17,7 +17,7 @@ from pairgram._support.parameters import (
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.row_values import Chain
 from pairgram.model_selection.judge import as_list
-from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.linear_ranker import LinearRanker, LinearSearch
 from pairgram.rankers.of_statistics import of_days, of_statistics
 from pairgram.rankers.ridge import RidgeSpec, ridge_spec, search_spec
 from pairgram.solvers.constraint import Constraint

@@ -20,7 +20,7 @@ from pairgram._support.row_warnings import warn_of_narrow_columns
 from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
-from pairgram.features.base import is_known
+from pairgram.features.feature_map import is_known
 from pairgram.features.kernel_map import refuse_kernel
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import (
@@ -32,7 +32,7 @@ from pairgram.model_selection.judge import (
     choose_among,
     in_order_of,
 )
-from pairgram.rankers.base import LinearRanker, LinearSearch
+from pairgram.rankers.linear_ranker import LinearRanker, LinearSearch
 from pairgram.rankers.preparation import (
     GivenRows,
     Preparation,

@@ -21,7 +21,7 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, no_pairs
-from pairgram.features.base import is_kernel
+from pairgram.features.feature_map import is_kernel
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import Kernel, is_linear_kernel, with_support
 from pairgram.features.row_values import Chain, chain_of

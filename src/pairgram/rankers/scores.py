@@ -26,7 +26,7 @@ from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData, require_finite_features
 from pairgram.data.pairs import Pairs
 from pairgram.data.streams import as_stream
-from pairgram.features.base import (
+from pairgram.features.feature_map import (
     RowScorer,
     is_known,
     linear_nodes,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from pairgram._support.checks import ArgumentError, Vector, require_finite, verbatim
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.streams import Stream
-from pairgram.features.base import is_known
+from pairgram.features.feature_map import is_known
 from pairgram.features.gaps import filled
 from pairgram.features.inputs import prepared_as
 

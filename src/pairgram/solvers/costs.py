@@ -11,7 +11,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.rates import seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import unmade
+from pairgram.features.feature_map import unmade
 from pairgram.solvers.statistics import DENSE_GRAM, SPARSE_GRAM
 
 # Few products that one ridge takes, with what comes before, and those of each further ridge.

@@ -20,7 +20,7 @@ from pairgram._support.row_warnings import loses_narrow
 from pairgram.data.dataset import RankingData, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import is_compiled
+from pairgram.features.feature_map import is_compiled
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import Kernel, is_made, kernel_between, linear_kernel_map
 from pairgram.features.random_nodes import reduce_nodes

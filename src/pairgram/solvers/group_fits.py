@@ -17,7 +17,7 @@ from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import linear_nodes, node_map_of
+from pairgram.features.feature_map import linear_nodes, node_map_of
 from pairgram.solvers.formulation import without_offsets
 from pairgram.solvers.hold_out import LARGEST_HELD
 from pairgram.solvers.path_judges import SMALLEST_SHARE

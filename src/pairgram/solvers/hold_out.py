@@ -27,7 +27,7 @@ from pairgram._support.machine import (
 from pairgram.data.dataset import RankingData, apply_half_laplacian, as_slice, without_features
 from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.data.queries import Queries
-from pairgram.features.base import dense, linear_nodes, score_features, unmade
+from pairgram.features.feature_map import dense, linear_nodes, score_features, unmade
 from pairgram.features.inputs import factors_of
 from pairgram.model_selection.splits import GroupSplits, Splits, fold_of_rows
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums

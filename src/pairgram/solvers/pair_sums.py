@@ -20,7 +20,7 @@ from pairgram._support.machine import thread_count
 from pairgram._support.row_warnings import warn_of_lost_digits, warn_of_narrow_columns
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import is_known, same_map
+from pairgram.features.feature_map import is_known, same_map
 from pairgram.solvers.constraint import Constraint
 from pairgram.solvers.ridge_path import (
     ColumnSums,

@@ -23,7 +23,7 @@ from pairgram.data.hashed_ids import QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.data.streams import as_stream
-from pairgram.features.base import describe_map, restore_map
+from pairgram.features.feature_map import describe_map, restore_map
 from pairgram.features.gaps import filled, refuse_sparse
 from pairgram.features.kernel_map import refuse_kernel
 from pairgram.features.row_values import Chain, Fill

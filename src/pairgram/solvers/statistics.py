@@ -17,7 +17,7 @@ from pairgram._support.checks import AnyArray, Flags, Rows, Vector, not_finite, 
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import LinearNodes, dense, linear_nodes, node_map_of, rounding_of
+from pairgram.features.feature_map import LinearNodes, dense, linear_nodes, node_map_of, rounding_of
 from pairgram.features.inputs import factors_of, shows_not_finite
 
 if TYPE_CHECKING:

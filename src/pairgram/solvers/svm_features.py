@@ -14,7 +14,7 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import blocks
 from pairgram._support.checks import Vector
 from pairgram.data.dataset import RankingData
-from pairgram.features.base import unwhitened
+from pairgram.features.feature_map import unwhitened
 
 # Kernel values with landmarks are stored in place of features if there are at most this many
 # landmarks for each feature.

@@ -16,7 +16,7 @@ from pairgram._support.checks import Flags, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs
-from pairgram.features.base import unmade
+from pairgram.features.feature_map import unmade
 from pairgram.solvers.ridge_path import DEFAULT_POWERS, scale_factors
 from pairgram.solvers.sparse_rows import SparseRows
 from pairgram.solvers.statistics import NOISE, SMALLEST_SQUARES

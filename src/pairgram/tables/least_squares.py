@@ -33,11 +33,11 @@ from pairgram.solvers.path_judges import (
 )
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import require_gram
-from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows
-from pairgram.tables.judge import Folds, TableJudge, linear_scores, parts_of
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.table import Table
+from pairgram.tables.table_blocks import Blocks
+from pairgram.tables.table_judge import Folds, TableJudge, linear_scores, parts_of
 
 
 class Totals(NamedTuple):

@@ -23,11 +23,11 @@ from pairgram.metrics.metric import Metric, MetricSums, per_query_scores
 from pairgram.rankers.batch_fit import BatchFit
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.pairgram import Pairgram
-from pairgram.tables.blocks import data_of_block, one_row
 from pairgram.tables.columns import TableRows
-from pairgram.tables.fits import GivenTable
-from pairgram.tables.judge import checked_metrics
+from pairgram.tables.given_table import GivenTable
 from pairgram.tables.table import Table, no_rows
+from pairgram.tables.table_blocks import data_of_block, one_row
+from pairgram.tables.table_judge import checked_metrics
 
 
 class ScannedTable(Table, Stream):

@@ -18,10 +18,10 @@ from pairgram.metrics.evaluation import Scoring
 from pairgram.metrics.metric import Metric, MetricSums, check_labels, warn_of_relevant
 from pairgram.model_selection.judge import Judge, Judged, deviations_of, metric_of
 from pairgram.model_selection.splits import FORWARD, QueryKFold
-from pairgram.tables.blocks import Blocks
 from pairgram.tables.columns import TableRows, changed
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.table import Table
+from pairgram.tables.table_blocks import Blocks
 
 
 @dataclass(frozen=True, eq=False)

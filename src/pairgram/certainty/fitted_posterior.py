@@ -20,7 +20,7 @@ from pairgram.certainty.posterior import Posterior
 from pairgram.data.dataset import RankingData, RowInfo, apply_half_laplacian
 from pairgram.data.pairs import Pairs
 from pairgram.data.streams import as_stream
-from pairgram.features.base import is_kernel
+from pairgram.features.feature_map import is_kernel
 from pairgram.features.inputs import prepared_as
 from pairgram.features.kernel_map import with_support, with_support_of
 from pairgram.features.kernels import is_precomputed

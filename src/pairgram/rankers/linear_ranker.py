@@ -26,7 +26,7 @@ from pairgram.data.judgements import as_judgements
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant, refuse_score_without_ids
 from pairgram.data.streams import as_stream
-from pairgram.features.base import describe_map
+from pairgram.features.feature_map import describe_map
 from pairgram.features.kernels import is_precomputed
 from pairgram.features.row_values import Chain
 from pairgram.files.kinds import PRIOR

@@ -14,7 +14,7 @@ from pairgram._support.machine import cached_property
 from pairgram.data.blocks import Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.streams import as_stream
-from pairgram.features.base import is_known
+from pairgram.features.feature_map import is_known
 from pairgram.features.inputs import FittedInputs, inputs_of_moments, whole_map
 from pairgram.features.row_values import Chain, Fill
 from pairgram.model_selection.splits import held_by_default
@@ -27,11 +27,11 @@ from pairgram.rankers.preparation import (
 )
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import RidgeSpec
-from pairgram.tables.blocks import Blocks, one_row
-from pairgram.tables.judge import Folds, TableJudge, table_metric
 from pairgram.tables.least_squares import fit_ridges
 from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table
+from pairgram.tables.table_blocks import Blocks, one_row
+from pairgram.tables.table_judge import Folds, TableJudge, table_metric
 
 if TYPE_CHECKING:
     from pairgram.rankers.validation import Validation
