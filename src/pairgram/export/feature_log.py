@@ -291,11 +291,13 @@ def _of_vespa(hit: Any, docno: object, _: str | None) -> list[tuple[Any, Any]]:
 
 Paths = list[tuple[str, ...]]
 Pairs = Callable[[Any, object, "str | None"], Iterable[tuple[Any, Any]]]
+Engine = tuple[tuple[str, ...], Paths, Paths, Pairs, float]
 # Of each engine the path of the list of documents, those of the id of a document and of its fields,
 # what returns the names and values of its features, and what a feature counts that was left out.
-_PLUGIN = ("hits", "hits"), [("_id",)], [(), ("fields",), ("_source",)], _of_plugin, math.nan
+_FIELDS: Paths = [(), ("fields",), ("_source",)]
+_PLUGIN: Engine = (("hits", "hits"), [("_id",)], _FIELDS, _of_plugin, math.nan)
 _VESPA_IDS = [("fields", "documentid"), ("id",)]
-_ENGINES: Mapping[str, tuple[tuple[str, ...], Paths, Paths, Pairs, float]] = {
+_ENGINES: Mapping[str, Engine] = {
     "solr": (("response", "docs"), [("id",)], [()], _of_solr, 0.0),
     **dict.fromkeys(get_args(PluginName), _PLUGIN),
     "vespa": (("root", "children"), _VESPA_IDS, [("fields",)], _of_vespa, math.nan),

@@ -578,29 +578,25 @@ def sum_of(columns: Sequence[Column]) -> Sum:
     found = [*leaves(columns)]
     listed = (atom for leaf in found for _, atom in leaf.parts()[1])
     atoms = {atom: k for k, atom in enumerate(dict.fromkeys(listed))}
-    whole, open_ = tuple(atoms), frozenset(leaf.source for leaf in found if leaf.has_gaps)
+    open_ = frozenset(leaf.source for leaf in found if leaf.has_gaps)
 
     def made(columns: Sequence[Column]) -> Sum:
-        offset, entries = np.zeros(len(columns)), []
-        products = []
+        offset, weights = np.zeros(len(columns)), scipy.sparse.lil_array((len(atoms), len(columns)))
+        products = [k for k, column in enumerate(columns) if column.kind == "product"]
         for k, column in enumerate(columns):
-            if column.kind == "product":
-                products.append((k, column))
-                offset[k] = column.values[1]
-            else:
+            offset[k] = column.values[-1]
+            if column.kind != "product":
                 offset[k], own = column.parts()
-                entries += [(weight, atoms[atom], k) for weight, atom in own]
-        weights, at, to = np.array(entries or np.empty((0, 3))).T
-        places = (at.astype(np.int64), to.astype(np.int64))
-        matrix = scipy.sparse.coo_array((weights, places), (len(whole), len(columns))).tocsr()
-        found = Sum(whole, open_, matrix, offset)
+                for weight, atom in own:
+                    weights[atoms[atom], k] = weight
+        found = Sum(tuple(atoms), open_, weights.tocsr(), offset)
         if not products:
             return found
-        left, right = zip(*(one.at for _, one in products), strict=True)
-        factors = [one.values[0] for _, one in products]
-        place = (np.arange(len(products)), [k for k, _ in products])
-        picks = scipy.sparse.coo_array((factors, place), (len(products), len(columns))).tocsr()
-        return replace(found, terms=((Times(made([*left, *right])), picks),))
+        left, right = zip(*(columns[k].at for k in products), strict=True)
+        picks = scipy.sparse.lil_array((len(products), len(columns)))
+        for row, k in enumerate(products):
+            picks[row, k] = columns[k].values[0]
+        return replace(found, terms=((Times(made([*left, *right])), picks.tocsr()),))
 
     return made(columns)
 

@@ -201,8 +201,8 @@ class ScorerOfColumns:
         scores: AnyArray = np.concatenate(found)
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
-            gaps = [name for name, x in zip(self.names, X[row], strict=True) if x != x]
-            gaps = [repr(name) for name in gaps if name in self.scorer.names]
+            cells, read = zip(self.names, X[row], strict=True), self.scorer.names
+            gaps = [repr(name) for name, x in cells if x != x and name in read]
             why = "a step of the pipeline has no number for it"
             if gaps:
                 why = f"no step of the pipeline fills what it lacks in column {', '.join(gaps)}"

@@ -234,14 +234,13 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
         for source, own in values:
             matrix[:, source] += own
         return [], matrix, offset
-    # Of every node of the first two layers, a column, two factors and two biases; of every node of
-    # the third, the node before, a bias, and its weights in the sum.
+    # Of every node of the first two layers, a column, two factors and two biases; of nodes of the
+    # third, the nodes before, biases, and weights in the sum.
     first: list[tuple[int, float, float, float, float]] = []
-    third: list[tuple[int, float, Vector]] = []
+    third: list[tuple[Any, Vector, Vector]] = []
     for source, own in values:  # x = max(x, 0) − max(−x, 0), handed through
-        for sign in (1.0, -1.0):
-            third.append((len(first), 0.0, sign * own))
-            first.append((source, sign, 0.0, 1.0, 0.0))
+        third.append(([len(first), len(first) + 1], np.zeros(2), np.array([own, -own])))
+        first += [(source, sign, 0.0, 1.0, 0.0) for sign in (1.0, -1.0)]
     ramps = [k for k, atom in enumerate(node.atoms) if atom.kind == "ramp"]
     ramps.sort(key=lambda k: (node.atoms[k].source, node.atoms[k].low))
     for group in _groups(ramps, node.atoms):
@@ -251,23 +250,18 @@ def _atoms_as_layers(node: Sum, n_names: int) -> tuple[list[dict[str, Any]], Vec
         width = float(knots[-1] - knots[0])
         # The first layer never makes a value larger: infinity times a weight 0 is NaN.
         reach = max(width, 1.0)
-        places = ((knots[-1] - knots)[::-1] / width).tolist()
         slopes = steps[::-1] / np.diff(knots)[::-1, None] * width
         bends = np.diff(slopes, prepend=0.0, axis=0)
-        third += [
-            (len(first), 0.0 - at, -bend)
-            for at, bend in zip(places, bends, strict=False)
-            if bend.any()
-        ]
+        third.append(([len(first)] * len(steps), (knots[:0:-1] - knots[-1]) / width, -bends))
         first.append((atoms[0].source, 1 / reach, -float(knots[0]) / reach, -reach / width, 1.0))
-    at, factor, bias, second, more = (np.array(part) for part in zip(*first, strict=True))
-    before, of_third, bent = zip(*third, strict=True)
+    at, factor, bias, second, more = np.array(first).T
+    before, of_third, bent = map(np.concatenate, zip(*third, strict=True))
     layers = [
-        _layer(np.eye(n_names)[at] * factor[:, None], bias, "relu"),
+        _layer(np.eye(n_names)[at.astype(int)] * factor[:, None], bias, "relu"),
         _layer(np.diag(second), more, "relu"),
-        _layer(np.eye(len(first))[[*before]], np.array(of_third), "relu"),
+        _layer(np.eye(len(first))[before], of_third, "relu"),
     ]
-    return layers, np.array(bent).T, offset
+    return layers, bent.T, offset
 
 
 def _groups(ramps: list[int], atoms: Sequence[Atom]) -> list[list[int]]:

@@ -158,13 +158,12 @@ def of_features(
             definitions.append({"name": name, **store.definition(atom, field)})
         features[name] = atom
     made: dict[Atom, int] = {}
-    places = []
-    for atom, k, _ in parts:
+    change = scipy.sparse.lil_array((len(parts), len(tree.atoms)))
+    for atom, k, weight in parts:
         kind = atom if atom.kind in PLAIN else Atom("value", 0)
         one = kind._replace(source=numbers[_feature_of(atom)])
-        places.append((made.setdefault(one, len(made)), k))
-    entries = [weight for *_, weight in parts], (*zip(*places, strict=True),)
-    change = scipy.sparse.coo_array(entries, (len(made), len(tree.atoms))).tocsr()
+        change[made.setdefault(one, len(made)), k] = weight
+    change = change.tocsr()[: len(made)]
 
     def changed(node: Any) -> Any:
         if isinstance(node, Apply):

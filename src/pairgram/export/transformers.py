@@ -85,10 +85,10 @@ def _bins(step: BaseEstimator, columns: list[Column], place: str) -> list[Column
 
 
 # The functions of NumPy that engines know: the curve, and what is added before.
-FUNCTIONS: Mapping[str, tuple[str, float]] = {
-    "log1p": ("log", 1.0),
-    "log": ("log", 0.0),
-    "sqrt": ("sqrt", 0.0),
+FUNCTIONS: Mapping[Any, tuple[str, float]] = {
+    np.log1p: ("log", 1.0),
+    np.log: ("log", 0.0),
+    np.sqrt: ("sqrt", 0.0),
 }
 
 
@@ -96,13 +96,13 @@ def _function(step: BaseEstimator, columns: list[Column], place: str) -> list[Co
     """Apply a function of NumPy to every number."""
     if step.func is None:
         return columns
-    name = next((name for name in FUNCTIONS if step.func is getattr(np, name)), None)
-    if name is None or step.kw_args:
+    if step.func not in FUNCTIONS or step.kw_args:
+        known = ", ".join(one.__name__ for one in FUNCTIONS)
         raise ValueError(
             f"{place} is a FunctionTransformer of {step.func!r}, which cannot be exported: the "
-            f"known functions are those of NumPy, {', '.join(FUNCTIONS)}, without kw_args"
+            f"known functions are those of NumPy, {known}, without kw_args"
         )
-    curve, shift = FUNCTIONS[name]
+    curve, shift = FUNCTIONS[step.func]
 
     def of(value: float) -> float:
         with np.errstate(all="ignore"):
@@ -111,7 +111,7 @@ def _function(step: BaseEstimator, columns: list[Column], place: str) -> list[Co
     made: list[Column] = []
     for column in columns:
         if column.kind != "affine":
-            made.append(column.mapped(of, f"{place}: np.{name}"))
+            made.append(column.mapped(of, f"{place}: np.{step.func.__name__}"))
             continue
         inner, moved = column.values.tolist()
         at, same = (curve, inner, moved + shift), np.array([1.0, 0.0])

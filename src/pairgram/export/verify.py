@@ -272,17 +272,16 @@ def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, An
     if listed is None:
         rows = np.asarray(given, kind)
     else:
-        wanted = (one for one in (names, fitted) if one and {*one} <= {*listed})
-        columns = []
-        for j, name in enumerate(next(wanted, listed)):
+        known = (one for one in (names, fitted) if one and {*one} <= {*listed})
+        wanted = next(known, listed)
+        rows = np.zeros((len(given), len(wanted)), kind)
+        for j, name in enumerate(wanted):
             try:
-                columns.append(np.asarray(given[name], object if j in texts else np.float64))
+                rows[:, j] = np.asarray(given[name], object if j in texts else np.float64)
             except (TypeError, ValueError) as error:
                 if j in read:
                     message = f"column {name!r} of X must be real numbers: {error}"
                     raise ValueError(message) from None
-                columns.append(np.zeros(len(given)))
-        rows = np.array(columns, kind).T
     if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
         raise ValueError(
             f"X must have rows of the {len(names)} columns of the exported model, got shape "
@@ -460,9 +459,8 @@ def _of_sql(exported: SqlExpression, columns: Columns) -> Vector:
         lite.execute(f"CREATE TABLE rows ({', '.join(f'c{j} {k}' for j, k in enumerate(kinds))})")
         values = zip(*(column.tolist() for column in columns), strict=True)
         lite.executemany(f"INSERT INTO rows VALUES ({', '.join('?' * len(kinds))})", values)
-        return np.array(lite.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall(), float)[
-            :, 0
-        ]
+        scores = lite.execute(f"SELECT {text} FROM rows ORDER BY rowid").fetchall()
+        return np.array(scores, np.float64)[:, 0]
 
 
 # What computes the scores of an exported model as its engine does.
