@@ -251,7 +251,7 @@ class Queries:
     @classmethod
     def of_sizes(cls, sizes: Rows, ids: AnyArray | None = None) -> Queries:
         """Group rows by sizes of which nothing is wrong, with the ids of the queries if any."""
-        return cls(_offsets(sizes), None, ids)
+        return cls(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), None, ids)
 
     @classmethod
     def _from_ids(cls, ids: AnyArray, name: str) -> Queries:
@@ -555,7 +555,3 @@ def _is_hashable(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _offsets(sizes: AnyArray) -> Rows:
-    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)

@@ -47,7 +47,6 @@ PRIOR = "prior."
 # Settings
 
 ANY = Setting("any value", lambda value: True)
-OF_KERNEL = ("gamma", "degree", "coef0")
 OF_PAIRS = {"pairs": stored("Pairs", "kind", "scope", "weighting", "target")}
 
 # Arrays

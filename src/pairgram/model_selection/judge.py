@@ -103,13 +103,12 @@ class Judged(NamedTuple):
     @classmethod
     def of(cls, values: Vector, weights: Vector, split_of: Rows | None, n_splits: int) -> Judged:
         """Summarise the metric (n_models, n_queries): NaN in a query means that it has none."""
-        one = np.zeros(max(len(weights), n_splits), dtype=np.int64)
-        means, deviations = _core.summarize(values, weights, one[: len(weights)], 1)
+        one = np.zeros(len(weights), dtype=np.int64)
+        means, deviations = _core.summarize(values, weights, one, 1)
         if split_of is None:
             return cls(means[:, 0], deviations[:, 0])
-        splits, _ = _core.summarize(values, weights, split_of, n_splits)
-        _, deviations = _core.summarize(splits, np.ones(n_splits), one[:n_splits], 1)
-        return cls(means[:, 0], deviations[:, 0], np.ascontiguousarray(splits.T))
+        splits = np.ascontiguousarray(_core.summarize(values, weights, split_of, n_splits)[0].T)
+        return cls(means[:, 0], deviations_of(splits), splits)
 
     def take(self, models: Rows) -> Judged:
         """Return the values of some of the models."""
@@ -461,12 +460,8 @@ def deviations_of(splits: Vector) -> Vector:
 
     Splits without a value, which have NaN, do not count.
     """
-    known = ~np.isnan(splits)
-    n_known = known.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, splits, 0.0).sum(axis=0) / n_known
-        squares = np.where(known, splits - mean, 0.0) ** 2
-        return np.sqrt(squares.sum(axis=0) / n_known)
+    one = np.zeros(len(splits), dtype=np.int64)
+    return _core.summarize(np.ascontiguousarray(splits.T), np.ones(len(one)), one, 1)[1][:, 0]
 
 
 def join_judged(parts: Sequence[Judged]) -> Judged:

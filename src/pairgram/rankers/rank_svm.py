@@ -40,7 +40,6 @@ from pairgram.rankers.preparation import (
     Spec,
     one_row_error,
 )
-from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets, with_units
 from pairgram.solvers.group_fits import SOLVED, RowSets
 from pairgram.solvers.svm_training import (
@@ -130,7 +129,7 @@ class SvmSpec(Spec):
         """Fit one feature map and one C."""
         assert self.Cs is not None
         data = rows.fitted(self.rows.ways[0])
-        C, origin = float(self.Cs[0]), _origin(rows.prior)
+        C, origin = float(self.Cs[0]), rows.prior and rows.prior.coef
         found = self._solved_as_set(data, C, origin)
         if found is None:
             found = _solution(Training.make(data, self.settings, exact=False), C, origin)
@@ -181,7 +180,7 @@ class SvmSpec(Spec):
         if search is not None:
             sets = with_units(sets, search.cv, exact=False)
             ascending = None if self.Cs is None else np.sort(self.Cs)
-            searched = search_svm_sets(sets, (0, n_sets), self.settings, ascending)
+            searched = search_svm_sets(sets, self.settings, ascending)
             if searched is None:
                 return None
             found = choose_for_sets(sets, searched, search.scoring, in_folds=True)
@@ -232,7 +231,7 @@ class SvmSpec(Spec):
         )
         chosen = candidates[number]
         C, pattern = float(chosen.Cs[at]), chosen.data.pattern
-        of_best = C, _origin(rows.prior)
+        of_best = C, rows.prior and rows.prior.coef
         final, squares = self._solved_as_set(chosen.data, *of_best), None
         if final is None:
             if training is None or chosen is not candidates[-1]:
@@ -257,7 +256,7 @@ class SvmSpec(Spec):
             return None
         Cs = None if self.Cs is None else np.sort(self.Cs)
         sets = RowSets.of(data)._replace(units=units)
-        found = search_svm_sets(sets, (0, 1), self.settings, Cs)
+        found = search_svm_sets(sets, self.settings, Cs)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
         return _Candidate(rows, found.values[0], judge.judge_units(found.scores), [])
@@ -318,11 +317,6 @@ def _held_out(
     of_splits = [training.split(*split) for split in enumerate(judge.counts())]
     found, histories = training.solve(of_splits or [training.whole()], Cs)
     return judge.judge_models(data, [training.data] * len(found), list(found)), histories
-
-
-def _origin(prior: Prior | None) -> Vector | None:
-    """Return the weights of the prior, or None."""
-    return None if prior is None else prior.coef
 
 
 def _solution(

@@ -232,8 +232,8 @@ class RidgeSpec(LeastSquares):
     def _chosen_of_sets(self, sets: RowSets, search: Search) -> dict[str, Any] | None:
         """Return the weights and state of every set, and what the search has chosen."""
         sets = with_units(sets, search.cv, exact=True)
-        (settings,), n_sets = self.settings, len(sets.n_targets)
-        searched = search_sets(sets, (0, n_sets), settings, self._descending)
+        (settings,) = self.settings
+        searched = search_sets(sets, settings, self._descending)
         if searched is None:
             return None
         found = choose_for_sets(sets, searched, search.scoring, search.cv is not None)
@@ -428,7 +428,7 @@ class RidgeSpec(LeastSquares):
         if units is None and judge.splits is not None:
             return None
         sets = RowSets.of(coordinates.data)._replace(units=units)
-        found = search_sets(sets, (0, 1), settings, alphas, tells=tells)
+        found = search_sets(sets, settings, alphas, tells=tells)
         if found is None or found.states[0] != SOLVED:
             return None  # other code says what is wrong
         one_candidate = Candidate(
@@ -448,11 +448,6 @@ class RidgeSpec(LeastSquares):
         form = coordinates.smaller_form()
         known = settings.kind is not None and parts_of(coordinates.data.feature_map)[1] is None
         return form, known and form == "primal"
-
-    @property
-    def _n_candidates(self) -> int:
-        """How many combinations of settings a search judges."""
-        return len(self.rows.ways) * len(self.settings) * len(self.scales)
 
     def _judge(
         self,
@@ -535,7 +530,7 @@ class RidgeSpec(LeastSquares):
         ridge = statistics().decompose(scale=scale, basis=basis)
         alphas = given
         if alphas is None:
-            reach = self._n_candidates == 1  # all have as many
+            reach = len(self.rows.ways) * len(self.settings) * len(self.scales) == 1  # all as many
             alphas = ridge.default_alphas(data.offset is not None, reach)
         splits, scores = judge.refits(settings, ridge), None
         if splits is not None:

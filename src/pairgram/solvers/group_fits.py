@@ -163,14 +163,9 @@ class Searched(NamedTuple):
 
 
 def search_sets(
-    sets: RowSets,
-    some: tuple[int, int],
-    settings: Pairs,
-    alphas: Vector | None,
-    *,
-    tells: bool = False,
+    sets: RowSets, settings: Pairs, alphas: Vector | None, *, tells: bool = False
 ) -> Searched | None:
-    """Hold every unit out of the paths of some sets; None if compiled code cannot take the rows.
+    """Hold every unit out of the paths of sets; None if compiled code cannot take the rows.
 
     Each set has one target. `alphas` descend; for None there is a grid for each set. `tells` asks
     for statistics.
@@ -187,7 +182,7 @@ def search_sets(
                 sets.bounds,
                 targets,
                 blocks,
-                range=some,
+                range=(0, len(sets.n_targets)),
                 alphas=alphas,
                 multiples=STARTING_MULTIPLES if started else STARTING_MULTIPLES[:0],
                 powers=np.exp2(DEFAULT_POWERS.astype(np.float64)),

@@ -347,10 +347,8 @@ def solve_svm_sets(
     return Solved(*found), histories
 
 
-def search_svm_sets(
-    sets: RowSets, some: tuple[int, int], settings: SolverSettings, Cs: Vector | None
-) -> Searched | None:
-    """Hold the folds of some sets out for every C; None if compiled code cannot take the rows.
+def search_svm_sets(sets: RowSets, settings: SolverSettings, Cs: Vector | None) -> Searched | None:
+    """Hold the folds of sets out for every C; None if compiled code cannot take the rows.
 
     The Cs ascend; for None there is a grid for each set.
     """
@@ -365,7 +363,7 @@ def search_svm_sets(
             sets.bounds,
             offset,
             blocks,
-            range=some,
+            range=(0, len(sets.n_targets)),
             Cs=grid,
             relative=Cs is None,
             units=sets.units,
