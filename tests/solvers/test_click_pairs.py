@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings as hypothesis_settings, strategies as st
 from sklearn import config_context
-from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.model_selection import GridSearchCV
 
 import forms
@@ -413,20 +412,3 @@ def test_the_operator_of_clicks_has_the_gradient_and_the_hessian_of_its_loss(hea
 def test_a_search_of_other_kinds_judges_by_clicks_too():
     search = RankSVMCV([0.1, 1.0], cv=2).fit(X, Clicks(CLICKS, PROPENSITY), qid=QID)
     assert search.scoring_.name == "ips_dcg@10"
-
-
-def test_a_map_that_sees_labels_is_fitted_to_the_clicks_of_every_split():
-    X, clicks, qid, propensity, _ = log(5, 60, 6)
-    splits = list(QueryKFold(3).split(X, qid=qid))
-    select = SelectKBest(f_regression, k=3)
-    search = RankSVMCV([0.1], feature_map=select, cv=splits, tol=1e-9)
-    search.fit(X, Clicks(clicks, propensity), qid=qid)
-    labels, held = clicks / np.where(clicks > 0, propensity, 1.0), np.zeros(len(X))
-    for train, test in splits:
-        columns = SelectKBest(f_regression, k=3).fit(X[train], labels[train])
-        own = RankSVM(0.1, tol=1e-9).fit(
-            columns.transform(X[train]), Clicks(clicks[train], propensity[train]), qid=qid[train]
-        )
-        held[test] = own.predict(columns.transform(X[test]))
-    found = evaluate("ips_dcg@10", Clicks(clicks, propensity), held, qid)["ips_dcg@10"]
-    np.testing.assert_allclose(search.scores_, found, rtol=1e-10)

@@ -40,8 +40,6 @@ EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "pyt
 FusionName = Literal[
     "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
 ]
-# What standard deviations of scores are relative to, and how rows to measure are chosen.
-
 Convention = Literal["default", "letor", "trec", "lightgbm"]
 
 # These kernels mix all columns in one number.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Seconds on two cores for one of a kind of work. They are measured, and each road, warning and
-# trial asks this table. Which road is taken follows from ratios of sums, so it is the same on any
+# Seconds on two cores for one of a kind of work. They are measured, and each road and trial asks
+# this table. Which road is taken follows from ratios of sums, so it is the same on any
 # machine.
 SECONDS = {
     "trial": 2e-3,  # what every fit takes

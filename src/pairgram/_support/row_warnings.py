@@ -1,4 +1,4 @@
-"""Warn of rows that do not suit a kernel or map, of labels without differences, and of time."""
+"""Warn of rows that do not suit a kernel or map, and of labels without differences."""
 
 from __future__ import annotations
 

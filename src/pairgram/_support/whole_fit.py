@@ -122,11 +122,18 @@ def _whole(fit: Callable[..., Any]) -> Any:
         except BaseException as error:
             vars(self).clear()
             vars(self).update(before)
-            if isinstance(error, TypeError):
-                _check_arguments(fit, self, args, named)
-            if isinstance(error, ArgumentError) and error.column is not None:
-                X = args[0] if args else named.get("X")
-                name_column(error, column_names(with_entries(X)))
+            _explain(error, fit, self, args, named)
             raise
 
     return fit_or_restore
+
+
+def _explain(
+    error: BaseException, fit: Any, model: object, args: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """Let an error of a fit name the column, or raise one that says what the fit takes."""
+    if isinstance(error, TypeError):
+        _check_arguments(fit, model, args, named)
+    if isinstance(error, ArgumentError) and error.column is not None:
+        X = args[0] if args else named.get("X")
+        name_column(error, column_names(with_entries(X)))

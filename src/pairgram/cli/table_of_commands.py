@@ -472,7 +472,8 @@ OPTIONS = (
         "--missing NAME",
         "train",
         "What replaces missing features of a table: {names}. Mean and median are those of the "
-        "column in the training rows. The model file keeps these values, and predict uses them. "
+        "column in the training rows, the median of at most 100,000 of them. The model file keeps "
+        "these values, and predict uses them. "
         "[default: mean, or an error with --features]",
         choice("zero", "mean", "median"),
         of_tables=True,

@@ -76,10 +76,10 @@ class Cross(FeatureMap):
     residual of 1e-8 to 1e-10. Columns of very different sizes, or far from 0, therefore lose digits
     where alpha is small: scale them.
 
-    If a ranker has `inputs`, the columns are those that the inputs make. With "raw+quantile",
-    quantiles are columns of their own. They are named like ``quantile of age``, or numbered after
-    those of X. They count only if a side names them, and a ranker warns if none does. Inputs
-    within lists are refused: within a list, the columns of a person would all be alike.
+    After a scale, as in ``make_pipeline(Quantile(raw=True), Cross(...))``, the columns are those
+    that the scale makes. Quantiles beside the columns are columns of their own. They are named like
+    ``quantile of age``, or numbered after those of X. They count only if a side names them, and a
+    ranker warns if none does.
 
     References
     ----------

@@ -205,14 +205,11 @@ class RankingData:
         targets = self.label_targets(settings)
         return targets if self.offset is None else targets - self.offset
 
-    def label_targets(self, settings: Pairs, labels: Vector | None = None) -> Vector:
-        """Return the targets of labels, (n_rows,) or (n_rows, n_targets); None for those of y."""
-        labels = self.y if labels is None else labels
+    def label_targets(self, settings: Pairs) -> Vector:
+        """Return the targets of the labels, (n_rows,)."""
         if not settings.is_of_clicks:
-            return settings.targets(labels)
-        queries = self.queries
-        found = click_targets(labels.ravel(), self.v, queries.index(), queries.n_queries)
-        return found.reshape(labels.shape)
+            return settings.targets(self.y)
+        return click_targets(self.y, self.v, self.queries.index(), self.queries.n_queries)
 
     @property
     def target_name(self) -> str:

@@ -120,13 +120,17 @@ class RowScorer:
 
 
 def _part_of_scores(node_map: Any, coef: Vector, X: Any) -> Vector:
-    sparse = scipy.sparse.issparse(X)
-    if sparse and node_map is None:
+    if scipy.sparse.issparse(X) or not (X.flags.c_contiguous and X.flags.aligned):
+        return _copied_scores(node_map, coef, X)
+    return _score(node_map, coef, X)
+
+
+def _copied_scores(node_map: Any, coef: Vector, X: Any) -> Vector:
+    """Return the scores of rows that compiled code does not take as they are."""
+    if scipy.sparse.issparse(X) and node_map is None:
         if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # avoids a copy of X
             coef = coef.astype(np.float32)
         return np.asarray(X @ coef, np.float64)
-    if not sparse and X.flags.c_contiguous and X.flags.aligned:
-        return _score(node_map, coef, X)
     scores = [
         _score(node_map, coef, np.require(dense(X[rows]), None, ["C", "A"]))
         for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype))

@@ -322,8 +322,8 @@ def _weighted_places(weights: Vector, places: Vector, x: AnyArray) -> Vector:
 class InputMap(FeatureMap):
     """The map of rows by fitted inputs, and by a fitted feature map of their columns.
 
-    Rankers hold the two parts as `inputs_` and `feature_map_`. They are joined where rows are
-    mapped, so that nothing else needs to know of inputs.
+    Rankers hold the two parts in `feature_map_`, as steps of a Pipeline. They are joined where rows
+    are mapped, so that nothing else needs to know of inputs.
 
     Parameters
     ----------

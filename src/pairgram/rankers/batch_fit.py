@@ -27,6 +27,7 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property
+from pairgram.data.hashed_ids import ATTOSECONDS
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.features.feature_map import checked, linear_nodes, mapped, same_map
 from pairgram.features.row_values import Chain
@@ -40,20 +41,6 @@ if TYPE_CHECKING:
 
 # What models that share all else have of their own, in a file too.
 OWN = ("alpha_", "C_", "best_score_")
-# How long the units of NumPy's times are; months differ.
-ATTOSECONDS = {
-    "as": 1,
-    "fs": 10**3,
-    "ps": 10**6,
-    "ns": 10**9,
-    "us": 10**12,
-    "ms": 10**15,
-    "s": 10**18,
-    "m": 60 * 10**18,
-    "h": 3600 * 10**18,
-    "D": 86400 * 10**18,
-    "W": 604800 * 10**18,
-}
 
 
 @dataclass(frozen=True, eq=False)

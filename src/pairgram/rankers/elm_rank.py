@@ -336,7 +336,7 @@ class ELMRankCV(LinearSearch):
     setting for every draw. To do the same, average the scores of several models with one draw
     each; give them different seeds, and preferably different folds.
 
-    With query ids and ``scope="global"``, the model is fitted to pairs of all rows. Folds still
+    With query ids and pairs of all rows, the default, the model is fitted to all pairs. Folds still
     hold whole queries, and held-out scores are compared within queries.
 
     `fit` takes no table of `scan`, as in `ELMRank`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.row_warnings import (
     sample_of,
     warn_of_rows,
@@ -229,8 +229,7 @@ class Preparation:
             warn_of_inputs(feature_map, data, inputs)
         with without_row_warnings():  # the map would repeat them without the column names
             if not known:
-                y = data.y if data.preferences is None else data.preferences
-                return replace(data, feature_map=feature_map.fit(data.X, y))
+                return replace(data, feature_map=_fitted(feature_map, data.X))
             names = None if data.names is None else data.names.tolist()
             names = names if data.applied is None else data.applied.names(names)
             fitted = fit_after(inputs, feature_map, data.X, names)
@@ -249,6 +248,15 @@ class Preparation:
             X.dtype,
             feature_bytes=0.0 if precomputed else float(size),
         )
+
+
+def _fitted(feature_map: Any, X: Any) -> Any:
+    """Fit a transformer of another package, without the labels, of which some are held out."""
+    try:
+        return feature_map.fit(X)
+    except (TypeError, ValueError) as error:
+        text = f"cannot be fitted to X alone: {verbatim(error)}; what needs labels goes before the "
+        raise ArgumentError("feature_map", f"{text}ranker in a Pipeline") from error
 
 
 def _weights_of(data: RankingData) -> Vector | None:
@@ -293,8 +301,7 @@ class Search(NamedTuple):
     cv : None, int, splitter, iterable of splits or "leave-pair-out"
     scoring : str, Metric, scorer, Criterion or None
     told : tuple of str
-        The settings besides the ridge that are told: some of "pairs", "scale"
-        and "inputs".
+        The settings besides the ridge that are told: some of "pairs", "scale" and "feature_map".
     Cs : ndarray of shape (n_alphas,), or None
         What is told in place of the ridges: ``1 / alphas``.
     has_probabilities : bool
@@ -408,14 +415,19 @@ class GivenRows(ABC):
         What the parameter `prior` says. It is read when rows are mapped, and the same for all maps.
     fill : Fill or None
         What takes the place of missing values, which the rows have no more.
-    told : dict
-        The attributes of the model that its rows and its prior tell, after the fit.
     """
 
-    has_queries: bool
+    has_queries: Any
     prior: Prior | None = None
     fill: Any
-    told: Any
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The attributes of the model that its rows and its prior tell, after the fit."""
+        return {
+            "uses_qid_": self.has_queries,
+            "prior_": None if self.prior is None else self.prior.kept,
+        }
 
     @abstractmethod
     def spec_of(self, spec: SpecOf) -> SpecOf:
@@ -429,7 +441,6 @@ class GivenRows(ABC):
     def judge(
         self,
         data: Dataset[RankingData],
-        maps: Sequence[Any],
         search: Search,
         validation: Validation,
     ) -> ModelJudge:
@@ -454,8 +465,6 @@ class GivenArrays(GivenRows):
     data : RankingData
         The rows after the checks. They have the scores of a prior that are the same for all maps.
     """
-
-    held_weights: Vector | None = None  # of the rows of a validation set
 
     def __init__(
         self,
@@ -504,14 +513,6 @@ class GivenArrays(GivenRows):
         judgements = self.data.judgements
         return spec if judgements is None else judgements.fitted_by(spec)
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """The attributes of the model that its rows and its prior tell, after the fit."""
-        return {
-            "uses_qid_": self.has_queries,
-            "prior_": None if self.prior is None else self.prior.kept,
-        }
-
     def held(self, validation: Validation, pattern: RankingData) -> RankingData | None:
         """Return the rows of a validation set as they are given, with the scores of the prior."""
         if validation is None:
@@ -522,12 +523,11 @@ class GivenArrays(GivenRows):
         started = None if prior is None else prior.scores
         fill = None if self.fill is None else self.fill.fill_
         held = held_rows(self._model, validation, pattern, started, self._info, fill)
-        return replace(held, row_weights=self.held_weights)
+        return replace(held, row_weights=None)
 
     def judge(
         self,
         data: Dataset[RankingData],
-        maps: Sequence[Any],
         search: Search,
         validation: Validation,
     ) -> BaseJudge:
@@ -537,13 +537,12 @@ class GivenArrays(GivenRows):
         ----------
         data : Dataset of RankingData
             The rows, with the inputs alone, if there is one kind of them.
-        maps : list of transformer or None
-            The feature maps to choose from.
         search : Search
         validation : a value as in `RankSVMCV.fit`
         """
         pattern = data.pattern
-        ours = any(feature_map is None or is_known(feature_map) for feature_map in maps)
+        maps = [way.then for way in self._preparation.ways]
+        ours = any(one is None or is_known(one) for one in maps)
         shown = pattern if ours else replace(pattern, feature_map=maps[0])
         refuse_validation(search.cv, validation is not None)
         cv, held = search.cv, self.held(validation, shown)

@@ -370,9 +370,8 @@ class RankRLSCV(LinearSearch):
     Held-out scores include those of the prior and the offsets. A prior that has seen the labels of
     held-out rows makes these scores too good, and favours a large alpha: fit it to other queries.
 
-    A feature map is fitted once, to all rows and labels. A map that uses labels, such as
-    ``SelectKBest``, has therefore seen held-out labels, except those of a validation set. For such
-    a map, search a Pipeline with ``GridSearchCV``.
+    A feature map is fitted once, to all rows, and gets no labels. For a transformer that needs
+    them, such as ``SelectKBest``, search a Pipeline with ``GridSearchCV``.
 
     With ``scope="global"``, leaving a query out changes the pairs of the other rows too. With
     ``pairs="with_ties"`` every query is a fold of one regression (dual form), or its rows are

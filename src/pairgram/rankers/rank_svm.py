@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,13 +13,12 @@ from numpy.typing import ArrayLike
 import pairgram._core as _core
 from pairgram._support import limits
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.parameters import Loss, check_parameters
 from pairgram._support.row_warnings import warn_of_narrow_columns
-from pairgram.data.blocks import Arrays, Dataset
+from pairgram.data.blocks import Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
-from pairgram.features.feature_map import is_known
 from pairgram.features.kernel_map import refuse_kernel
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import (
@@ -201,14 +199,14 @@ class SvmSpec(Spec):
         self, rows: GivenRows, search: Search, validation: Validation
     ) -> tuple[dict[str, Any], list[_core.Convergence]]:
         """Judge every feature map and C on rows that are held out, and fit the best to all rows."""
-        settings, maps = self.settings, [way.then for way in self.rows.ways]
+        settings = self.settings
         whole = rows.fitted(Chain() if self.rows.no_columns else self.rows.ways[0])
         if whole.n_rows < 2:
             raise one_row_error()
         if settings.pairs.is_of_clicks:
             is_one = not whole.is_read and whole.pattern.is_single_query
             search.require_lists(is_one, validation is not None)
-        judge = rows.judge(whole, maps, search, validation)
+        judge = rows.judge(whole, search, validation)
         candidates: list[_Candidate] = []
         training = None
         for way in self.rows.ways:
@@ -219,10 +217,9 @@ class SvmSpec(Spec):
                 candidates.append(as_set)
                 continue
             training = Training.make(data, settings, exact=True)
-            mapped_part = partial(_mapped_part, self.rows, way.then, data.pattern)
             started = data.pattern.offset is not None
             Cs = _default_Cs(training, started) if self.Cs is None else np.sort(self.Cs)
-            found, histories = _held_out(training, data, judge, mapped_part, Cs)
+            found, histories = _held_out(training, data, judge, Cs)
             candidates.append(_Candidate(data, Cs, found, histories))
         number, at, told = choose_among(
             [Tried(c.judged, {"C": c.Cs}, {"feature_map": c.way.short}) for c in candidates],
@@ -262,11 +259,6 @@ class SvmSpec(Spec):
         return _Candidate(rows, found.values[0], judge.judge_units(found.scores), [])
 
 
-def _mapped_part(rows: Preparation, feature_map: Any, data: RankingData, some: Rows) -> RankingData:
-    """Return some rows, with a clone of the feature map that is fitted to these rows."""
-    return rows.with_map(replace(data, feature_map=None).take(some), feature_map)
-
-
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     """A feature map, with its held-out scores along C."""
@@ -286,7 +278,6 @@ def _held_out(
     training: Training,
     data: Dataset[RankingData],
     judge: ModelJudge,
-    mapped_part: Callable[[Rows], RankingData],
     Cs: Vector,
 ) -> tuple[Judged, list[_core.Convergence]]:
     """Solve for every split and C, and judge the held-out scores.
@@ -298,22 +289,8 @@ def _held_out(
     data : Dataset of RankingData
         The rows, with the feature map fitted to all of them.
     judge : ModelJudge
-    mapped_part : callable
-        Takes row numbers, and returns these rows with a map that is fitted to them.
     Cs : ndarray of shape (n_Cs,), ascending
     """
-    settings, feature_map = training.settings, data.pattern.feature_map
-    own_maps = data.pattern.preferences is None  # comparisons of a split are not rows
-    if judge.splits and own_maps and not (feature_map is None or is_known(feature_map)):
-        scored, coefs, histories = [], [], []
-        for train, _ in judge.splits:  # such maps may use labels, so each split has its own
-            part = mapped_part(train)
-            own = Training.make(Arrays.of(part), settings, exact=True)
-            (coef,), more = own.solve([own.whole()], Cs)
-            scored.append(Arrays.of(replace(data.pattern, feature_map=part.feature_map)))
-            coefs.append(coef)
-            histories += more
-        return judge.judge_models(data, scored, coefs), histories
     of_splits = [training.split(*split) for split in enumerate(judge.counts())]
     found, histories = training.solve(of_splits or [training.whole()], Cs)
     return judge.judge_models(data, [training.data] * len(found), list(found)), histories
@@ -362,11 +339,10 @@ class RankSVM(LinearRanker):
     pairs : Pairs or "without_ties", default="without_ties"
         ``Pairs("without_ties", weighting=...)`` says what has weight 1 in the objective: pairs,
         documents or queries.
-    feature_map : transformer or None, default=None
-        `RandomNodes`, or any other transformer of arrays. A clone of it is fitted to X and y,
-        without the weights, and the model is linear in its features. With approximate features of a
-        kernel, such as those of `Nystroem`, this is a kernel RankSVM. A RandomState or Generator in
-        the map is cloned too, so every fit draws the same features.
+    feature_map : str, transformer, Pipeline of these, or None, default=None
+        As in `RankRLS`, but no `Kernel`. With approximate features of a kernel, such as those of
+        `Nystroem`, this is a kernel RankSVM. A RandomState or Generator in the map is cloned too,
+        so every fit draws the same features.
     loss : {"squared_hinge", "squared", "logistic"}, default="squared_hinge"
         "squared" takes ``(1 − (f_i − f_j))²`` for all preference pairs, including those that are
         already far apart in the right order. "logistic" takes ``log(1 + exp(−(f_i − f_j)))``, the
@@ -453,10 +429,10 @@ class RankSVM(LinearRanker):
 
     Labels are any numbers that are finite as float64, and only their order within a query counts. A
     `sample_weight` of 2 is the same as having the row twice, except for a feature map that is
-    fitted to the rows: the map does not see the weights. The features of a table are read once for
-    the preconditioner and once for the first gradient. Every Newton step reads them once for every
-    Hessian product, and once for every length of the step that is tried, mostly one or two. What is
-    fitted to the rows takes passes as in `RankRLS.fit`.
+    fitted to the rows: scales and fills alone see the weights. The features of a table are read
+    once for the preconditioner and once for the first gradient. Every Newton step reads them once
+    for every Hessian product, and once for every length of the step that is tried, mostly one or
+    two. What is fitted to the rows takes passes as in `RankRLS.fit`.
 
     References
     ----------
@@ -562,14 +538,12 @@ uses_qid_, prior_ :
 
     Notes
     -----
-    The mean is over all held-out queries of all splits, as in `RankRLSCV`. Feature maps of this
-    package do not use labels. They are fitted once to all rows, and their features and Gram matrix
-    are computed once for all rows. Any other transformer is fitted to the training rows of each
-    split. Within a split, the solver starts for each C from the solution for the last C. If several
-    settings are equally good, the first feature map and the smallest C win. A
-    prior that has seen the labels of held-out rows makes their scores too good: fit it to other
-    queries. Every map, C and fold reads the rows of a table anew; a validation table spares the
-    folds.
+    The mean is over all held-out queries of all splits, as in `RankRLSCV`. Feature maps get no
+    labels. They are fitted once to all rows, and their features and Gram matrix are computed once.
+    Within a split, the solver starts for each C from the solution for the last C. If several
+    settings are equally good, the first feature map and the smallest C win. A prior that has seen
+    the labels of held-out rows makes their scores too good: fit it to other queries. Every map, C
+    and fold reads the rows of a table anew; a validation table spares the folds.
 
     Examples
     --------

@@ -157,12 +157,12 @@ NO_GRAM = (
 )
 
 
-def require_gram(n_features: int, n_matrices: int, advice: str = NO_GRAM) -> None:
+def require_gram(n_features: int, n_matrices: int) -> None:
     """Raise a MemoryError if so many matrices like the Gram matrix do not fit in free memory."""
     memory.require(
         f"the Gram matrix of {n_features} features, with its temporaries,",
         n_matrices * 8.0 * (n_features + 1) ** 2,
-        advice,
+        NO_GRAM,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from pairgram._support.machine import cached_property
 from pairgram.data.blocks import Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.streams import as_stream
-from pairgram.features.feature_map import is_known
 from pairgram.features.inputs import FittedInputs, inputs_of_moments, whole_map
 from pairgram.features.row_values import Chain, Fill
 from pairgram.model_selection.splits import held_by_default
@@ -88,14 +86,6 @@ class GivenTable(GivenRows):
         return spec.of_clicks() if self.table.is_of_clicks else spec
 
     @property
-    def told(self) -> dict[str, Any]:
-        """The attributes of the model that its rows and its prior tell, after the fit."""
-        return {
-            "uses_qid_": self.has_queries,
-            "prior_": None if self.prior is None else self.prior.kept,
-        }
-
-    @property
     def fill(self) -> Fill | None:
         """What takes the place of missing values, or None."""
         table = self.table
@@ -148,16 +138,10 @@ class GivenTable(GivenRows):
     def judge(
         self,
         data: Dataset[RankingData],
-        maps: Sequence[Any],
         search: Search,
         validation: Validation,
     ) -> TableJudge:
         """Return which rows a search holds out, and what judges them."""
-        if validation is None and not all(one is None or is_known(one) for one in maps):
-            raise ValueError(
-                "feature_map must be one of this package for folds of a table, because others "
-                "are fitted to the rows of every split: give validation= another table"
-            )
         return self.judge_of(search, validation)
 
     def judge_of(self, search: Search, validation: Validation, exact: bool = False) -> TableJudge:

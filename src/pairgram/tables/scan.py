@@ -123,11 +123,11 @@ def scan(
         The column of propensities, as those of `Clicks`. The label is then the column
         of clicks.
     missing : {"zero", "mean", "median"} or None, default=None
-        What replaces missing features (null or NaN) if the ranker has no `missing` of its own: 0,
-        or the weighted mean or median of the column over the rows that have a value, as in
-        `RankRLS`. The values become part of the fitted model, as its `Fill`. A model that has
-        such values uses them for every table that it scores; another one scores tables with None or
-        "zero". With None, and a ranker without `missing`, a missing feature is an error.
+        What replaces missing features (null or NaN) if the ranker has no `Fill` of its own: 0, or
+        the weighted mean or median of the column over the rows that have a value. The values become
+        part of the fitted model, as its `Fill`. A model that has such values uses them for every
+        table that it scores; another one scores tables with None or "zero". With None, and a ranker
+        without `Fill`, a missing feature is an error.
     n_features : int or None, default=None
         The number of features of LETOR files, which omit zeros. None takes the largest index that
         they contain, at most 8,192: `load_letor` reads wider files as sparse rows. Validation
