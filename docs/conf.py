@@ -1,6 +1,7 @@
 """How Sphinx builds the documentation: ``sphinx-build -W docs build/docs``."""
 
 import importlib.metadata
+import inspect
 import sys
 import types
 import warnings
@@ -116,7 +117,17 @@ def _no_mail(app, doctree):
             link.replace_self(link.children)
 
 
+def _signature(app, what, name, obj, options, signature, returned):
+    """Show the parameters of estimators, whose `__new__` takes any so that it can explain them."""
+    if what == "class" and "*args" in (signature or ""):
+        own = inspect.signature(obj)
+        plain = [one.replace(annotation=one.empty) for one in own.parameters.values()]
+        signature = str(own.replace(parameters=plain, return_annotation=own.empty))
+    return signature, returned
+
+
 def setup(app):
     """Register the writer of formulas, and what changes pages."""
     app.add_html_math_renderer("mathml", (_math, None), (_math, None))
     app.connect("doctree-read", _no_mail)
+    app.connect("autodoc-process-signature", _signature)

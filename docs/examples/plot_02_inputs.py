@@ -3,7 +3,7 @@ Let held-out queries scale the columns
 ======================================
 
 Columns of odd shapes hurt a linear ranker. Quantiles bend a column so that equal steps hold equally
-many rows. A search that gets a list of inputs chooses.
+many rows. A search that gets a list of feature maps chooses.
 """
 
 import matplotlib.pyplot as plt

@@ -152,7 +152,7 @@ def _require_alike(found: Vector, known: Vector) -> None:
     """Raise a ValueError unless scores, or weights, are those of the model but for rounding."""
     if found.shape != known.shape or np.abs(found - known).max() > ALIKE * np.abs(known).max():
         raise ValueError(
-            "X and y are not the rows that the model was fitted to, or its scores are rounding "
+            "X, y and qid are not the rows that the model was fitted to, or its scores are rounding "
             "errors"
         )
 

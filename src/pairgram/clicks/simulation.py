@@ -107,13 +107,14 @@ def simulate(
 
     Examples
     --------
-    >>> from pairgram import RankRLSCV, make_ranking
-    >>> from pairgram.clicks import Clicks, simulate
+    >>> from pairgram import Clicks, RankRLSCV, make_ranking
+    >>> from pairgram.clicks import simulate
     >>> X, y, qid = make_ranking(random_state=0)
     >>> log = simulate(y, qid, X[:, 0], n_impressions=20, random_state=0)
-    >>> clicks = Clicks(log.click, log.propensity)
+    >>> shown = log.position > 0
+    >>> clicks, row = Clicks(log.click, log.propensity)[shown], log.row[shown]
     >>> model = RankRLSCV(feature_map="standard")
-    >>> model = model.fit(X[log.row], clicks, qid=log.impression, groups=qid[log.row])
+    >>> model = model.fit(X[row], clicks, qid=log.impression[shown], groups=qid[row])
     >>> model.scoring_.name
     'ips_dcg@10'
     """

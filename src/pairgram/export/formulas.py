@@ -289,7 +289,7 @@ def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
         return float(np.interp(value, knots, values))
 
     if column.kind != "affine":
-        return column.mapped(at, "quantile inputs, or a clip,")
+        return column.mapped(at, "quantiles, or a clip,")
     factor, offset = column.values.tolist()
     missing = at(column.fill)
     if factor == 0 or len(knots) == 1:

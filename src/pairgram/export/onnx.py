@@ -78,7 +78,7 @@ def to_onnx(
     Warns
     -----
     UserWarning
-        If quantile inputs tell values apart that are equal in float32.
+        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----

@@ -68,7 +68,7 @@ def to_solr(
     """Return a model for Solr's learning-to-rank module, as the body of a request.
 
     Linear models become a ``LinearModel``. Models with sigmoid, tanh or relu nodes, or with
-    quantile inputs, become a ``NeuralNetworkModel``. Send the body by
+    quantiles, become a ``NeuralNetworkModel``. Send the body by
     ``PUT /solr/COLLECTION/schema/model-store``.
 
     Parameters
@@ -107,7 +107,7 @@ def to_solr(
         If the model fills missing values by others than 0: the message lists the default values
         that features must get in the engine.
     UserWarning
-        If quantile inputs tell values apart that are equal in float32.
+        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----
@@ -430,7 +430,7 @@ def to_vespa(
 ) -> VespaProfile:
     """Return a rank profile of Vespa.
 
-    Linear models, also with quantile inputs, become an expression. Other models are read from an
+    Linear models, also with quantiles, become an expression. Other models are read from an
     ONNX file, which is the attribute `onnx` of the profile; write it to ``files/name.onnx`` of
     the application. The parameter ``ranking.rerankCount`` of a query tells how many documents the
     second phase ranks.
@@ -464,7 +464,7 @@ def to_vespa(
     Warns
     -----
     UserWarning
-        If quantile inputs tell values apart that are equal in float32.
+        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----

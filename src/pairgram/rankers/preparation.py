@@ -112,7 +112,8 @@ class Preparation:
         if not self.is_one and len({repr(way.fill) for way in self.ways}) > 1:
             raise ArgumentError(
                 "feature_map",
-                "must fill gaps alike wherever it may choose: begin all with one Fill",
+                "must fill gaps alike wherever it may choose: begin all with one Fill, as in "
+                "[Fill(), make_pipeline(Fill(), Quantile())]",
             )
 
     @property

@@ -57,7 +57,8 @@ class RankRLS(LinearRanker):
           error. A table may say it instead, by ``scan(..., missing=)``;
         - `RandomNodes`, `RandomFourier`, `Nystroem`, `Cross`, or any other transformer of arrays;
           or a `Kernel`, in whose space the ridge is then;
-        - a Pipeline of these: ``make_pipeline(Fill(), Quantile(), RandomNodes(50))``.
+        - a Pipeline of such transformers, not of words, as a scale before nodes or a kernel:
+          ``make_pipeline(Fill(), Standard(), Kernel("rbf"))``.
 
         A clone of it is fitted to X. Scales and fill values are found from the rows whose weight is
         not 0, each as often as its weight says, without labels, so that they stay fixed where rows
@@ -152,7 +153,8 @@ class RankRLS(LinearRanker):
     outweigh others of their query by many powers of ten: with weights that span 24 powers of ten,
     scores err by up to 1e-7.
 
-    A `constraint` needs the primal form, without a feature map or kernel.
+    A `constraint` is on the weights of columns: it goes with scales and fills, not with nodes or
+    kernels.
 
     References
     ----------

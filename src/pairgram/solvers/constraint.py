@@ -14,7 +14,7 @@ from pairgram._support.checks import Vector
 from pairgram._support.parameters import Setting, check_setting
 from pairgram.solvers.ridge_path import default_alphas
 
-NO_MAP = "constraint is about the columns of X: leave it out with a feature map or a kernel"
+NO_MAP = "constraint is about the columns of X: leave it out with nodes or a kernel"
 NO_PRIOR = (
     "prior must be None with a constraint, which is about the weights and not their difference "
     "from a prior: give its scores to fit, as offset"
