@@ -152,8 +152,8 @@ def _require_alike(found: Vector, known: Vector) -> None:
     """Raise a ValueError unless scores, or weights, are those of the model but for rounding."""
     if found.shape != known.shape or np.abs(found - known).max() > ALIKE * np.abs(known).max():
         raise ValueError(
-            "X, y and qid are not the rows that the model was fitted to, or its scores are rounding "
-            "errors"
+            "X, y and qid are not the rows that the model was fitted to, or its scores are "
+            "rounding errors"
         )
 
 
