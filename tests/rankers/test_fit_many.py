@@ -438,3 +438,39 @@ def test_folds_without_a_ridge_have_the_scores_of_refits():
     search = pg.RankRLSCV([0.0, 1e-3], cv=2, scoring="pairwise_squared_error")
     scores = search.fit(X, y, qid=qid).scores_
     np.testing.assert_allclose(scores, in_form("primal", search).fit(X, y, qid=qid).scores_)
+
+
+def test_the_highest_grade_is_that_of_each_data_set():
+    X, by, qid = (
+        np.random.default_rng(0).normal(size=(400, 4)),
+        np.arange(400) % 2,
+        np.arange(400) % 9,
+    )
+    y = np.where(by == 0, np.arange(400) // 2 % 2, np.arange(400) // 2 % 5) * 1.0
+    for kind in (pg.RankRLSCV, pg.RankSVMCV):
+        batch = pg.fit_many(kind([0.01, 1.0, 100.0], scoring="err@5"), X, y, by=by, qid=qid)
+        for key in (0, 1):
+            own = kind([0.01, 1.0, 100.0], scoring="err@5")
+            own.fit(X[by == key], y[by == key], qid=qid[by == key])
+            assert batch[key].best_score_ == own.best_score_
+            np.testing.assert_array_equal(batch[key].coef_, own.coef_)
+
+
+def test_time_that_is_over_ends_a_loop_of_fits():
+    X, y, user, _, _ = rows_of_users()
+    with pg.time_limit(0), pytest.raises(TimeoutError):
+        pg.fit_many(pg.RankRLS(feature_map=pg.Kernel("rbf")), X, y, by=user)
+
+
+def test_sparse_rows_of_several_targets_are_refused_as_elsewhere():
+    X, Y = csr_array(np.eye(6)), np.random.default_rng(0).normal(size=(6, 2))
+    with pytest.raises(ValueError, match="would make the zeros of a sparse matrix other numbers"):
+        pg.fit_many(pg.RankRLS(feature_map="standard"), X, Y)
+
+
+@pytest.mark.parametrize("model", [pg.RankRLS(), pg.RankRLSCV()])
+def test_a_set_without_rows_is_one_that_failed(model):
+    sets = [(np.eye(4)[:n], np.arange(float(n))) for n in (4, 0, 3)]
+    with pytest.warns(FitFailedWarning, match="1 of 3 data sets have no model"):
+        batch = pg.fit_many(model, sets)
+    assert [error is None for error in batch.errors_] == [True, False, True]

@@ -361,6 +361,11 @@ class Metric:
         """Whether greater is better: not for misranking and for names that end in error."""
         return FAMILIES[self.family].greater_is_better
 
+    @property
+    def reads_largest(self) -> bool:
+        """Whether values depend on the largest label of the data set, the highest grade."""
+        return FAMILIES[self.family].labels == "grade" and self.max_grade is None
+
     def __repr__(self) -> str:
         """Return the call that makes this metric."""
         options = [

@@ -172,6 +172,9 @@ def sets_of_rows(
     known = None if names is None else np.array(names, dtype=object)
     if y.ndim == 2:
         shares = spec is not None and spec.shares_targets
+        small = rows.shape[0] * rows.shape[1] <= limits.now.largest_set
+        if spec is not None and small and scipy.sparse.issparse(rows):
+            rows = rows.toarray()
         return _of_targets(rows, y, columns.get("qid"), known, shares)
     keys = Queries.make(n_rows, qid=by, name="by")
     assert keys.ids is not None
@@ -184,8 +187,6 @@ def _of_targets(
     X: Any, Y: Vector, ids: NDArray[Any] | None, names: NDArray[Any] | None, shares: bool
 ) -> DataSets:
     """Return a set for the targets that were measured for the same rows, or for each target."""
-    if scipy.sparse.issparse(X) and X.shape[0] * X.shape[1] <= limits.now.largest_set:
-        X = X.toarray()
     gaps, keys = np.isnan(Y), np.arange(Y.shape[1])
     known: dict[bytes, list[int]] = {}
     if gaps.any():

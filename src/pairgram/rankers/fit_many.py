@@ -230,6 +230,8 @@ def _completed(
                 raise spec.no_pairs(len(y))
             with one_query_meant(), without_row_warnings(heard):
                 fitted[number] = clone(model).fit(**alone.arguments(number))
+        except TimeoutError:
+            raise  # the time is over for all that follow
         except Exception as error:
             name = ValueError if type(error) is ArgumentError else type(error)
             errors[number] = f"{name.__name__}: {error}"

@@ -94,6 +94,9 @@ def _means(
             continue
         held = part.take(rows) if len(rows) < len(part.y) else part
         metric = metric_of(scoring, held.y, kind >= 2)
+        if metric.reads_largest and len(numbers) > 1:  # that of each set
+            pending += [(kind, one) for one in np.split(numbers, len(numbers))]
+            continue
         try:
             held = replace(held, y=metric.judged_labels(held.y, held.judgements))
             with without_row_warnings():
