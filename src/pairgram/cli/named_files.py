@@ -170,9 +170,9 @@ def scan_for(given: Any, file: str, model: Any) -> Any:
     """Return the table of a file that a model is to score, which finds columns by their names."""
     known, own = getattr(model, "feature_names_in_", None), {}
     if known is not None and not given.columns.get("features"):
-        with suppress(TypeError, ValueError):  # of steps that have no formula
+        with suppress(AttributeError, TypeError, ValueError):  # of steps that have no formula
             # Columns that a pipeline that reads text was fitted to, and leaves out, need not be.
-            scorer: Any = pairgram.row_scorer(model) if hasattr(model, "steps") else None
+            scorer: Any = public("row_scorer")(model) if hasattr(model, "steps") else None
             known = scorer.names if getattr(scorer, "texts", None) else known
         if "exclude" in given.columns:
             raise ValueError("--exclude is not for this model, which finds its columns by name")
