@@ -43,6 +43,7 @@ ADDED = {
     "clicks": {"clicked", "propensity", "ips_dcg@10", "--propensity", "clicks"},
     "cli": {"shell"},
     "comparisons": {"compared", "leave-item-out", "leave-comparison-out", "leave-group-out"},
+    "export": {"shop", "text_model", "OneHotEncoder", "OrdinalEncoder", "TfidfVectorizer"},
     "tables": {"Table"},
 }
 
