@@ -55,8 +55,12 @@ class Squares(base.FeatureMap):
     _is_compiled = False
 
     def fit(self, X, y=None):
-        self._n_features_out = base.finite_rows(self, X, reset=True).shape[1]
+        base.finite_rows(self, X, reset=True)
         return self
+
+    @property
+    def _n_features_out(self):
+        return self.n_features_in_
 
     def _node_map(self, dtype):
         return None

@@ -212,5 +212,5 @@ class Cross(FeatureMap):
         return {name: columns_in_file(own[name], numbers) for name, numbers in found.items()}
 
     @property
-    def _n_features_out(self) -> int:  # type: ignore[override]
+    def _n_features_out(self) -> int:
         return len(self.kept_) + (len(self.left_) + 1) * len(self.right_)

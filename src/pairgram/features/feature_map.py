@@ -271,15 +271,14 @@ class ValueMap:
 class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A transformer of rows that describes itself to compiled code and to files.
 
-    It does not use labels. `fit` sets `_n_features_out`. To users it is a transformer; what begins
-    with an underscore is what the package needs besides, and functions of this module hand it to
-    other modules. They use it for classes that derive from this one directly. A class that derives
-    from one of those may override code, so it is treated like a transformer of any other package.
+    It does not use labels. To users it is a transformer; what begins with an underscore is what the
+    package needs besides, and functions of this module hand it to other modules. They use it for
+    classes that derive from this one directly. A class that derives from one of those may override
+    code, so it is treated like a transformer of any other package.
     `MAPS` lists the maps that files can hold.
     """
 
     n_features_in_: int
-    _n_features_out: int
     # What a file holds of a fitted map beside its parameters. The array "map_weights" is the
     # attribute `weights_`, and the settings "fitted" are attributes. The dimensions "features" and
     # "outputs" are those of its inputs and outputs.
@@ -290,6 +289,11 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     _draws_only = False
     # Whether a ridge is on the norm in the space of a kernel, and not on weights of the outputs.
     _is_kernel = False
+
+    @property
+    @abstractmethod
+    def _n_features_out(self) -> int:
+        """The number of features."""
 
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
         """Return the type of the features, given the type of the rows."""

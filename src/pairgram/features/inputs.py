@@ -347,7 +347,7 @@ class InputMap(FeatureMap):
         return self
 
     @property
-    def _n_features_out(self) -> int:  # type: ignore[override]
+    def _n_features_out(self) -> int:
         if self.feature_map is None:
             return self.inputs.n_outputs
         return n_outputs(self.feature_map, np.zeros((1, self.inputs.n_outputs)))

@@ -159,7 +159,7 @@ class Kernel(OfKernel, FeatureMap):
         return self
 
     @property
-    def _n_features_out(self) -> int:  # type: ignore[override]
+    def _n_features_out(self) -> int:
         return len(self.support_)
 
     def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:

@@ -380,7 +380,7 @@ default="rbf"
     )
 
     @property
-    def _n_features_out(self) -> int:  # type: ignore[override]
+    def _n_features_out(self) -> int:
         return self.whitening_.shape[1]
 
 

@@ -137,5 +137,5 @@ class RandomFourier(FeatureMap):
     )
 
     @property
-    def _n_features_out(self) -> int:  # type: ignore[override]
+    def _n_features_out(self) -> int:
         return len(self.bias_)

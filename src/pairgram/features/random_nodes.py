@@ -231,7 +231,7 @@ class RandomNodes(FeatureMap):
         return self
 
     @property
-    def _n_features_out(self) -> int:  # type: ignore[override]
+    def _n_features_out(self) -> int:
         return len(self.bias_)
 
 
