@@ -83,9 +83,10 @@ double highest_level(std::ptrdiff_t n, const double* labels) {
     double high = 0;
     std::int64_t highest = 0, rounded_off = 0;
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        const double integer = (labels[i] + to_integer) - to_integer;
+        const double label = labels[i] + 0.0;  // -0.0 becomes 0.0
+        const double integer = (label + to_integer) - to_integer;
         std::int64_t bits, integer_bits;  // in the order of the labels where those are not negative
-        std::memcpy(&bits, labels + i, sizeof bits);
+        std::memcpy(&bits, &label, sizeof bits);
         std::memcpy(&integer_bits, &integer, sizeof bits);
         rounded_off |= bits ^ integer_bits;
         rounded_off |= bits & INT64_MIN;

@@ -70,16 +70,15 @@ PAIRGRAM_CLONES void combine(std::ptrdiff_t n, const column_range& columns, cons
     }
 }
 
-// x (n, stride) = M⁻¹ x for the positive definite matrix M of every column: entry (i, j) of the
-// lower triangle stands at row i (i + 1) / 2 + j of `factors`, where the Cholesky factor L takes
-// its place and 1 / L_ii that of L_ii. NaN where a pivot times its `unit`, (n, stride), is rounding
-// error.
+// x (n, stride) = M⁻¹ x for the positive definite matrix M = L D Lᵀ of every column: entry (i, j)
+// of the lower triangle stands at row i (i + 1) / 2 + j of `factors`, where L takes its place and 1
+// / D that of its diagonal. NaN where a pivot is rounding error.
 template <std::size_t Bytes, int Groups>
 PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, double* factors,
                                  double* x) {
     constexpr int width = Groups * column_group;
     lanes_in<double, column_group, Bytes> sum[Groups], a, b;
-    double values[width], sure[width];
+    double sure[width];
     std::fill_n(sure, width, 1.0);
     const auto entry = [&](std::ptrdiff_t i, std::ptrdiff_t j) {
         return factors + (i * (i + 1) / 2 + j) * stride;
@@ -96,30 +95,42 @@ PAIRGRAM_CLONES void solve_group(std::ptrdiff_t n, std::ptrdiff_t stride, double
             subtract_product(sum[g], a, b);
         }
     };
-    const auto finish = [&](double* to, const double* factor) {
-        for (int g = 0; g < Groups; ++g) store(sum[g], values + g * column_group);
-        for (int k = 0; k < width; ++k) to[k] = factor ? values[k] * factor[k] : values[k];
+    const auto finish = [&](double* to) {
+#pragma GCC unroll 5
+        for (int g = 0; g < Groups; ++g) store(sum[g], to + g * column_group);
     };
     for (std::ptrdiff_t i = 0; i < n; ++i) {
-        for (std::ptrdiff_t j = 0; j <= i; ++j) {
+        double* const pivot = entry(i, i);
+        for (std::ptrdiff_t j = 0; j < i; ++j) {
             double* const own = entry(i, j);
             set(own);
             for (std::ptrdiff_t l = 0; l < j; ++l) subtract(entry(i, l), entry(j, l));
-            finish(own, j < i ? entry(j, j) : nullptr);
+            finish(own);  // times the pivot of j
         }
-        double* const pivot = entry(i, i);
+        for (std::ptrdiff_t j = 0; j < i; ++j) {
+            double *const own = entry(i, j), *const inverse = entry(j, j);
+#pragma GCC ivdep
+            for (int k = 0; k < width; ++k) {
+                const double scaled = own[k] * inverse[k];
+                pivot[k] -= own[k] * scaled;
+                own[k] = scaled;
+            }
+        }
         for (int k = 0; k < width; ++k) {
             sure[k] = pivot[k] < smallest_pivot ? nan : sure[k];
-            pivot[k] = 1 / std::sqrt(pivot[k]);
+            pivot[k] = 1 / pivot[k];
         }
         set(x + i * stride);
         for (std::ptrdiff_t l = 0; l < i; ++l) subtract(entry(i, l), x + l * stride);
-        finish(x + i * stride, pivot);
+        finish(x + i * stride);
     }
     for (auto i = n - 1; i >= 0; --i) {
-        set(x + i * stride);
+        double *const own = x + i * stride, *const inverse = entry(i, i);
+#pragma GCC ivdep
+        for (int k = 0; k < width; ++k) own[k] *= inverse[k];
+        set(own);
         for (auto l = i + 1; l < n; ++l) subtract(entry(l, i), x + l * stride);
-        finish(x + i * stride, entry(i, i));
+        finish(own);
     }
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (int k = 0; k < width; ++k) x[i * stride + k] *= sure[k];
@@ -168,6 +179,7 @@ path_models::path_models(const ridge_path& path, double scale)
     : stride(in_column_groups(path.n_alphas)),
       ridges(stride, 1.0),
       inverse(path.rank * stride),
+      roots(path.rank * stride),
       coef(path.rank * stride) {
     for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
         ridges[j] = scale > 0 ? path.alphas[j] / scale : std::numeric_limits<double>::infinity();
@@ -177,6 +189,7 @@ path_models::path_models(const ridge_path& path, double scale)
             inverse[k * stride + j] = shifted > 0 ? 1 / shifted : 0.0;
             coef[k * stride + j] = path.projection[k] * inverse[k * stride + j];
         }
+    for (std::ptrdiff_t at = 0; at < path.rank * stride; ++at) roots[at] = std::sqrt(inverse[at]);
 }
 
 void unit_models::make_sums(const ridge_path& path, std::ptrdiff_t n) {
@@ -306,8 +319,7 @@ void unit_models::solve_rows(const ridge_path& path, const path_models& models, 
     scaled_.resize(n * rank);
     for (std::ptrdiff_t i = 0; i < n; ++i)
         for (std::ptrdiff_t k = 0; k < rank; ++k)
-            scaled_[i * rank + k] =
-                lost_[i * (rank + 1) + k] * std::sqrt(models.inverse[k * stride + j]);
+            scaled_[i * rank + k] = lost_[i * (rank + 1) + k] * models.roots[k * stride + j];
     system_.assign(n * n, 0.0);
     rhs_.resize(n);
     for (std::ptrdiff_t i = 0; i < n; ++i) {
@@ -321,7 +333,7 @@ void unit_models::solve_rows(const ridge_path& path, const path_models& models, 
         double sum = 0;
         for (std::ptrdiff_t i = 0; i < n; ++i) sum += scaled_[i * rank + k] * rhs_[i];
         const auto at = k * stride + j;
-        u_[at] = solved ? models.coef[at] - sum * std::sqrt(models.inverse[at]) : nan;
+        u_[at] = solved ? models.coef[at] - sum * models.roots[at] : nan;
     }
 }
 
@@ -333,7 +345,7 @@ void unit_models::solve_sums(const ridge_path& path, const path_models& models, 
     rhs_.resize(rank);
     scaled_.resize(rank);
     for (std::ptrdiff_t k = 0; k < rank; ++k) {
-        scaled_[k] = std::sqrt(models.inverse[k * stride + j]);
+        scaled_[k] = models.roots[k * stride + j];
         rhs_[k] = scaled_[k] * (path.projection[k] - sums[k * (rank + 1) + rank]);
         for (std::ptrdiff_t i = 0; i <= k; ++i)
             system_[k * rank + i] =
@@ -348,8 +360,6 @@ const double* unit_models::without_sums(const ridge_path& path, const path_model
     const auto rank = path.rank, stride = models.stride;
     held_ = pairgram::held_eigenvalue(path, sums.data(), rank + 2);
     const column_range all(0, stride, stride);
-    roots_ = models.inverse;
-    for (auto& root : roots_) root = std::sqrt(root);
     r_.resize(rank * stride);
     for (std::ptrdiff_t i = 0; i < rank; ++i) {
         for (std::ptrdiff_t j = 0; j < i; ++j) sums[i * (rank + 1) + j] = sums[j * (rank + 1) + i];
@@ -360,20 +370,20 @@ const double* unit_models::without_sums(const ridge_path& path, const path_model
                            from + columns.from, stride, to + columns.from, stride);
     };
     subtract(all, models.coef.data(), r_.data());
-    multiply(rank, all, roots_.data(), r_.data(), r_.data());
+    multiply(rank, all, models.roots.data(), r_.data(), r_.data());
     if (rank <= few_rows) {
         factors_.resize(rank * (rank + 1) / 2 * stride);
-        set_factors(rank, stride, sums.data(), rank + 1, roots_.data(), factors_.data());
+        set_factors(rank, stride, sums.data(), rank + 1, models.roots.data(), factors_.data());
         solve_columns(rank, stride, factors_.data(), r_.data());
         u_ = models.coef;
-        for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] -= roots_[at] * r_[at];
+        for (std::ptrdiff_t at = 0; at < rank * stride; ++at) u_[at] -= models.roots[at] * r_[at];
         return u_.data();
     }
     const auto from = iterate(path, models, rank, [&](const column_range& columns) {
-        multiply(rank, columns, roots_.data(), p_.data(), u_.data());  // A^-½ p
+        multiply(rank, columns, models.roots.data(), p_.data(), u_.data());  // A^-½ p
         std::fill(q_.begin(), q_.end(), 0.0);
         subtract(columns, u_.data(), q_.data());
-        combine<true>(rank, columns, roots_.data(), p_.data(), q_.data(), q_.data());
+        combine<true>(rank, columns, models.roots.data(), p_.data(), q_.data(), q_.data());
     });
     for (auto j = from; j < path.n_alphas; ++j) solve_sums(path, models, j);
     return u_.data();

@@ -19,13 +19,14 @@ struct ridge_path {
     double largest() const;  // eigenvalue
 };
 
-// For every ridge, with a column for each in whole groups: 1 / (λ_k + ridge) and the model of all
-// rows. The ridges are those of units without which the system is scale·(ZᵀZ − BᵀB); if scale is
-// 0, nothing is left, and all models are 0. Where both λ_k and the ridge are 0, the model is 0.
+// For every ridge, with a column for each in whole groups: 1 / (λ_k + ridge), its root, and the
+// model of all rows. The ridges are those of units without which the system is scale·(ZᵀZ − BᵀB);
+// if scale is 0, nothing is left, and all models are 0. Where both λ_k and the ridge are 0, the
+// model is 0.
 struct path_models {
     std::ptrdiff_t stride;
-    buffer<double> ridges;         // (stride,), ones behind the last
-    buffer<double> inverse, coef;  // (rank, stride)
+    buffer<double> ridges;                // (stride,), ones behind the last
+    buffer<double> inverse, roots, coef;  // (rank, stride)
 
     explicit path_models(const ridge_path& path, double scale = 1);
 };
@@ -71,7 +72,7 @@ class unit_models {
     const double* lost_ = nullptr;
     double held_ = 0;
     buffer<double> first_;                      // (n, stride) right-hand sides
-    buffer<double> u_, change_, roots_;         // (rank, stride)
+    buffer<double> u_, change_;                 // (rank, stride)
     buffer<double> r_, p_, q_;                  // (n, stride)
     buffer<double> rr_, rr_first_, pq_, step_;  // (stride,)
     buffer<double> factors_, products_;         // (n (n + 1) / 2, stride), (n, rank)

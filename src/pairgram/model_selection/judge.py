@@ -292,15 +292,10 @@ class Judge(BaseJudge):
         The held-out rows: the validation set, the test rows of all splits, or all rows. The test
         rows stand one split after the other, without X, and the queries of different splits are
         different queries.
-    first_equal : ndarray of shape (n_held_out_rows,), int64, or None
-        For each held-out row, the first row of its query that has the same values and therefore
-        the same score, before the offsets are added. Rows that are held out one by one must also
-        have the same label, weight and offset. None if no two rows are equal.
     """
 
     metric: Metric
     scored: RankingData
-    first_equal: Rows | None
 
     @classmethod
     def make(
@@ -325,7 +320,7 @@ class Judge(BaseJudge):
         """
         splits = None if cv is None else make_splits(cv, data)
         one_by_one = splits is None and validation is None and data.is_single_query
-        scored = held = data if validation is None else validation
+        scored = data if validation is None else validation
         metric = metric_of(scoring, scored.y, one_by_one)
         if metric.family == "ips_dcg" and splits is not None:
             _refuse_cut_lists(data.queries, splits)
@@ -337,22 +332,27 @@ class Judge(BaseJudge):
             check_labels((metric,), scored.y, are_all=True)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
-        rows = np.arange(len(held.y))
-        if splits is not None:
-            rows = np.concatenate([test for _, test in splits])
-        others = [scored.y, scored.v] if one_by_one else []
-        if one_by_one and scored.offset is not None:
-            others.append(scored.offset)
-        index = scored.queries.index()
-        equal = first_equal_rows(held.X, rows, index, others)
-        return cls(data, metric, splits, validation, scored, equal)
+        return cls(data, metric, splits, validation, scored)
 
-    @classmethod
-    def of_rows(cls, data: RankingData, metric: Metric) -> Judge:
-        """Return a judge of rows that are all held out."""
-        index = data.queries.index()
-        first_equal = first_equal_rows(data.X, np.arange(len(data.y)), index, [])
-        return cls(data, metric, None, None, data, first_equal)
+    @property
+    def one_by_one(self) -> bool:
+        """Whether every row is held out on its own."""
+        return self.splits is None and self.validation is None and self.data.is_single_query
+
+    @cached_property
+    def first_equal(self) -> Rows | None:
+        """For each held-out row, the first row of its query that has the same values.
+
+        These rows have the same score, before the offsets are added. Rows that are held out one by
+        one must also have the same label, weight and offset. None if no two rows are equal.
+        """
+        held, scored, others = self.validation or self.data, self.scored, []
+        rows = np.arange(len(held.y))
+        if self.splits is not None:
+            rows = np.concatenate([test for _, test in self.splits])
+        if self.one_by_one:
+            others = [one for one in (scored.y, scored.v, scored.offset) if one is not None]
+        return first_equal_rows(held.X, rows, scored.queries.index(), others)
 
     def units(self) -> Rows | None:
         """Return what is held out together, (n_rows,), query by query.
@@ -370,12 +370,15 @@ class Judge(BaseJudge):
         return found if queries.n_filled == 1 or (first == found).all() else None
 
     def judge_units(self, scores: Vector) -> Judged:
-        """Judge scores of all rows, which stand query by query as the numbers of `units` do."""
+        """Judge scores of all rows, which stand query by query as the numbers of `units` do.
+
+        Equal rows that are held out together have equal scores.
+        """
         order = self.data.queries.order
         scores = scores if order is None else scores[:, np.argsort(order)]
         if self.splits is not None:
             scores = scores[:, np.concatenate([test for _, test in self.splits])]
-        return self.judge(self.shared(scores))
+        return self.judge(self.shared(scores) if self.one_by_one else scores)
 
     def sums(self, scores: Vector) -> MetricSums:
         """Return the sums of the metric over all queries for scores, (n_models, n_rows).

@@ -230,7 +230,7 @@ def _sums(
             fold = number_of_fold - (0 if folds is None else folds.first)
             if fold < 0:
                 continue  # no model was fitted to groups before
-            judge = Judge.of_rows(data, metric)
+            judge = Judge(data, metric, None, data, data)
             for at in mine:
                 found[at, fold] = judge.sums(candidates[at][0](judge, fold))
     return found
