@@ -187,9 +187,10 @@ def _of_targets(
     X: Any, Y: Vector, ids: NDArray[Any] | None, names: NDArray[Any] | None, shares: bool
 ) -> DataSets:
     """Return a set for the targets that were measured for the same rows, or for each target."""
-    gaps, keys = np.isnan(Y), np.arange(Y.shape[1])
+    keys = np.arange(Y.shape[1])
     known: dict[bytes, list[int]] = {}
-    if gaps.any():
+    if np.isnan(Y.max(initial=-np.inf)):
+        gaps = np.isnan(Y)
         for target, pattern in enumerate(np.packbits(gaps.T, axis=1)):
             known.setdefault(pattern.tobytes(), []).append(target)
     found = []
