@@ -183,8 +183,12 @@ def thread_count(n_values: float = inf) -> int:
     """Return the number of threads to use now, see `threads`, or 1 for work on so few values."""
     if n_values < FEW_VALUES:
         return 1
-    if asked := [n for _, n in tuple(threads._open)]:
-        return min(asked)
+    asked = [n for _, n in tuple(threads._open)]
+    return min(asked) if asked else _free_threads()
+
+
+def _free_threads() -> int:
+    """Return the number of threads where no context says one."""
     try:
         available = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

@@ -159,8 +159,8 @@ class RankingData:
         """Group rows into queries, after `read_labelled` has read them; check ids and weights."""
         n_rows, judgements = X.shape[0], as_judgements(y)
         if judgements is not None:
-            weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-            judgements.require_alone({"qid": qid, "groups": groups, **weights})
+            told = RowInfo(qid, sample_weight, query_weight, groups=groups)
+            judgements.require_alone(told._asdict())
             y, sample_weight = judgements.of_rows(n_rows, sample_weight)
         queries = Queries.make(n_rows, qid=qid)
         return cls(

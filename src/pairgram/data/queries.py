@@ -255,10 +255,9 @@ class Queries:
 
     @classmethod
     def _from_ids(cls, ids: AnyArray, name: str) -> Queries:
-        n_rows = len(ids)
+        n_rows, names = len(ids), None
         if n_rows == 0:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
-        names = None
         if ids.dtype.kind == "O":
             ids, names = codes_of_objects(ids, name)
         begins = np.ones(n_rows + 1, dtype=bool)
@@ -267,6 +266,11 @@ class Queries:
         run_ids = ids[bounds[:-1]]
         if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
             return cls(bounds, ids=run_ids if names is None else names)
+        return cls._of_runs(run_ids, bounds, names)
+
+    @classmethod
+    def _of_runs(cls, run_ids: AnyArray, bounds: Rows, names: AnyArray | None) -> Queries:
+        """Join runs of rows with equal ids, which begin at `bounds`."""
         numbers = run_ids
         if numbers.dtype != np.int64:
             _, numbers = np.unique(run_ids, return_inverse=True)

@@ -140,12 +140,8 @@ def fit_many(
     spec = model._spec() if own and hasattr(model, "_spec") else None
     if not (isinstance(spec, RidgeSpec | SvmSpec) and spec.takes_sets):
         spec = None
-    told: dict[str, Any] = {
-        "qid": qid,
-        "groups": groups,
-        "sample_weight": sample_weight,
-        "query_weight": query_weight,
-    }
+    told: dict[str, Any] = {"qid": qid, "groups": groups, "sample_weight": sample_weight}
+    told["query_weight"] = query_weight
     told = {name: value for name, value in told.items() if value is not None}
     if isinstance(X, (list, tuple)) and y is None:
         sets = sets_of_list(X, by, told)

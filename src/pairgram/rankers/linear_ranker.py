@@ -64,13 +64,15 @@ REQUESTED = ("qid", "sample_weight")
 def delimited(X: Matrix, y: ArrayLike, info: RowInfo) -> RankingData:
     """Return rows whose X and y have been checked, by query, and check their weights."""
     data = RankingData.delimit(X, y, *info)
-    for name, weights in (
-        ("sample_weight", data.row_weights),
-        ("query_weight", data.query_weights),
-    ):
+    if data.may_vanish:
+        _require_weight(sample_weight=data.row_weights, query_weight=data.query_weights)
+    return data
+
+
+def _require_weight(**given: Vector | None) -> None:
+    for name, weights in given.items():
         if weights is not None and not weights.any():
             raise ArgumentError(name, "must not be zero for every row: no pair would count")
-    return data
 
 
 def _listed(value: object) -> Sequence[Any]:
@@ -193,12 +195,17 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
             fitted = rows.with_told(rows.spec_of(spec).fit_arrays(rows, validation))
         else:
             fitted = stream.fitted(self, spec, validation)
+        if "coef_" in vars(self):
+            self._forget()
+        self.__dict__.update(fitted)
+        return self
+
+    def _forget(self) -> None:
+        """Delete what an earlier fit has left."""
         if type(self).fit.__module__.startswith("pairgram."):  # else a subclass has set some first
             for name in tuple(vars(self)):
                 if name[-1] == "_" and name not in OF_COLUMNS:
-                    del self.__dict__[name]  # of an earlier fit
-        self.__dict__.update(fitted)
-        return self
+                    del self.__dict__[name]
 
     @property
     def _is_linear(self) -> bool:
@@ -210,18 +217,19 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
         """Check the rows of a fit. The checks of scikit-learn take as long as a small fit."""
         if (
             is_ready(X, 2)
-            and X.flags.c_contiguous
-            and X.flags.aligned
             and is_ready(y, 1)
+            and X.flags.carray
+            and y.flags.carray
             and y.dtype == np.float64
-            and y.flags.c_contiguous
-            and y.flags.aligned
             and len(X) == len(y)
             and np.isfinite(y).all()
         ):
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
             return delimited(X, y, info)
+        return self._read_rows(X, y, info)
+
+    def _read_rows(self, X: RowsLike, y: ArrayLike | None, info: RowInfo) -> RankingData:
         X, y = read_labelled(X, y, estimator=self, reset=True)
         return replace(delimited(X, y, info), names=getattr(self, "feature_names_in_", None))
 

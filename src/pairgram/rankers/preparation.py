@@ -32,7 +32,7 @@ from pairgram.features.inputs import (
     whole_map,
 )
 from pairgram.features.kernels import is_precomputed
-from pairgram.features.row_values import Chain, Fill, chain_of
+from pairgram.features.row_values import AS_IT_IS, Chain, Fill, chain_of
 from pairgram.model_selection.judge import (
     BaseJudge,
     Criterion,
@@ -108,7 +108,8 @@ class Preparation:
     def __post_init__(self) -> None:
         """Raise a ValueError if steps do not go together, or if the ways fill gaps differently."""
         for way in self.ways:
-            way.require()
+            if way != AS_IT_IS:
+                way.require()
         if not self.is_one and len({repr(way.fill) for way in self.ways}) > 1:
             raise ArgumentError(
                 "feature_map",
@@ -189,16 +190,15 @@ class Preparation:
         inputs = fit_inputs(str(kind), data.X, _weights_of(data))
         return replace(inputs, feature_names_in_=data.names)
 
-    def fill(self, data: RankingData) -> Fill | None:
-        """Return what takes the place of missing values, found from the rows, or None.
+    def fill(self, data: RankingData) -> Fill:
+        """Return what takes the place of missing values, found from the rows.
 
         Raises
         ------
         ValueError
             If the rows are sparse, if every row has weight 0, or if X holds infinity.
         """
-        if self.filler is None:
-            return None
+        assert self.filler is not None
         is_number = not isinstance(self.filler.value, str)
         weights = None if is_number else _weights_of(data)
         return clone(self.filler)._fit_rows(data.X, weights, data.names)
@@ -380,7 +380,7 @@ class Spec(ABC):
 
     @abstractmethod
     def fit_arrays(self, rows: GivenArrays, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to arrays; see also `rows.told`."""
+        """Return the attributes of the model that is fitted to arrays."""
 
     def of_preferences(self, preferences: Any) -> Self:
         """Return what the ranker fits to comparisons.
@@ -395,7 +395,7 @@ class Spec(ABC):
         )
 
     def fit_stream(self, rows: Any, validation: Validation) -> dict[str, Any]:
-        """Return the attributes of the model that is fitted to a stream; see also `rows.told`.
+        """Return the attributes of the model that is fitted to a stream.
 
         A spec without this method says in `Preparation.no_table` why, which is told before.
         """
@@ -420,15 +420,7 @@ class GivenRows(ABC):
 
     has_queries: Any
     prior: Prior | None = None
-    fill: Any
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """The attributes of the model that its rows and its prior tell, after the fit."""
-        return {
-            "uses_qid_": self.has_queries,
-            "prior_": None if self.prior is None else self.prior.kept,
-        }
+    fill: Any = None
 
     @abstractmethod
     def spec_of(self, spec: SpecOf) -> SpecOf:
@@ -448,11 +440,10 @@ class GivenRows(ABC):
         """Return which rows a search holds out, and what judges them."""
 
     def with_told(self, fitted: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes of a model with what its rows tell."""
-        fitted |= self.told
+        """Return the attributes of a model with those that its rows and its prior tell."""
+        fitted |= {"uses_qid_": self.has_queries, "prior_": self.prior and self.prior.kept}
         if self.fill is not None:
-            chain = Chain.of(fitted["feature_map_"])
-            fitted["feature_map_"] = chain._replace(fill=self.fill).value
+            fitted["feature_map_"] = Chain.of(fitted["feature_map_"])._replace(fill=self.fill).value
         return fitted
 
 
@@ -481,14 +472,18 @@ class GivenArrays(GivenRows):
         if info.groups is not None and not (self.has_queries or model._reads_queries):
             info = info._replace(qid=info.groups)  # which nothing but the metric sees
         self.data: RankingData = model._check_rows(X, y, info)
-        self.fill = preparation.fill(self.data)
-        if self.fill is not None:
+        if preparation.filler or preparation.prior is not None:
+            self._prepare(preparation)
+        if not self.has_queries and self.data.preferences is None and model._needs_queries:
+            warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
+
+    def _prepare(self, preparation: Preparation) -> None:
+        """Fill gaps, and add the scores of a prior that are the same for all maps."""
+        if preparation.filler is not None:
+            self.fill = preparation.fill(self.data)
             self.data = replace(self.data, X=filled(self.data.X, self.fill.fill_))
         if preparation.prior is not None and preparation.starts_alike:
             self.data = self._started(self.data, preparation)
-        has_labels = self.data.preferences is None
-        if has_labels and not self.has_queries and model._needs_queries:  # ids seem forgotten
-            warn_of_missing_queries(f"{type(model).__name__}.fit", len(self.data.y))
 
     def fitted(self, way: Chain) -> Arrays[RankingData]:
         """Return the rows with inputs and a clone of the feature map that are fitted to them.

@@ -124,6 +124,13 @@ class Prior(NamedTuple):
             )
         return cls(coef, None)
 
+    def added_to(self, models: dict[str, Any]) -> dict[str, Any]:
+        """Return fitted weights by name with those of the prior, if it has some."""
+        if self.coef is None:
+            return models
+        models = {name: model + self.coef for name, model in models.items()}
+        return models | {"_column_sums": None}  # they were those of the difference alone
+
     def of_filled(self, names: Iterable[Any] | None, what: str = "X") -> Prior:
         """Return a prior that scores arrays, whose columns have these names, or none.
 

@@ -176,14 +176,11 @@ class RidgeSpec(LeastSquares):
         """Whether compiled code can solve sets of rows, of which the feature map reads none."""
         free = self.constraint is None and self.form == "auto"
         one = len(self.settings) == 1 and self.scales == (False,)
-        return self.rows.takes_sets and free and one and self._holds_out
+        holds_out = self.search is None or self._holds_out(self.search)
+        return self.rows.takes_sets and free and one and holds_out
 
-    @property
-    def _holds_out(self) -> bool:
-        """Whether compiled code holds rows out as the search says, if there is one."""
-        search = self.search
-        if search is None:
-            return True
+    def _holds_out(self, search: Search) -> bool:
+        """Tell whether compiled code holds rows out as a search says."""
         of_queries = not self.settings[0].joins_all_rows
         return not isinstance(search.cv, str) and of_queries and search.criterion is None
 
@@ -362,14 +359,12 @@ class RidgeSpec(LeastSquares):
         every model, such as rows of weight 0 and queries of one row.
         """
         chain = chain_of(data)
-        kept: dict[str, Any] = {}
-        if prior is not None and prior.coef is not None:
-            models = {name: model + prior.coef for name, model in models.items()}
-            kept["_column_sums"] = None  # they were those of the difference alone
+        if prior is not None:
+            models = prior.added_to(models)
         if is_kernel(chain.then):
             kernel, models = _without_zeros(chain.then, models)
             chain = chain._replace(then=kernel)
-        return kept | {"feature_map_": chain.value, **models}
+        return {"feature_map_": chain.value, **models}
 
     def _require(self, data: RankingData, held: RankingData | None) -> None:
         """Raise the ValueErrors of a search that its parameters and the shape of rows tell."""
@@ -679,6 +674,7 @@ def search_spec(
 
 def _without_linear(way: Chain) -> Chain:
     """Return a way whose kernel has been checked; the linear one is that of the columns."""
-    if is_kernel(way.then):
-        way.then._function()  # which checks it
+    if not is_kernel(way.then):
+        return way
+    way.then._function()  # which checks it
     return way._replace(then=None) if is_linear_kernel(way.then) else way

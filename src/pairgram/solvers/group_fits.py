@@ -63,11 +63,8 @@ class RowSets(NamedTuple):
     @classmethod
     def of(cls, data: RankingData) -> RowSets:
         """Return all rows as one set."""
-        bounds, X = np.array([0, data.queries.n_queries]), data.X
-        n_values = X.shape[0] * X.shape[1]
-        small = n_values <= limits.now.largest_set and memory.fits(8 * n_values)
-        if scipy.sparse.issparse(X) and small:
-            X = X.toarray()
+        bounds = np.array([0, data.queries.n_queries])
+        X = _dense_if_small(data.X) if scipy.sparse.issparse(data.X) else data.X
         return cls(data, bounds, [X], data.y, np.ones(1, dtype=np.int64))
 
     def by_parts(
@@ -110,6 +107,12 @@ class RowSets(NamedTuple):
             blocks = blocks[first:last]
         bounds = np.searchsorted(data.queries.offsets, ends - ends[0])
         return RowSets(data, bounds, blocks, self.labels[rows], self.n_targets[first:last])
+
+
+def _dense_if_small(X: Any) -> Any:
+    n_values = X.shape[0] * X.shape[1]
+    small = n_values <= limits.now.largest_set and memory.fits(8 * n_values)
+    return X.toarray() if small else X
 
 
 def one_array(parts: Sequence[Any]) -> Any:
@@ -174,13 +177,13 @@ def search_sets(
     if told is None:
         return None
     started = sets.data.offset is not None
-    problem, targets, blocks, node_map = told
+    problem, blocks, node_map = told
     with single_threaded_blas:
         return Searched(
             *_core.search_groups(
                 problem,
                 sets.bounds,
-                targets,
+                _targets(sets, settings),
                 blocks,
                 range=(0, len(sets.n_targets)),
                 alphas=alphas,
@@ -206,13 +209,13 @@ def solve_sets(
     told = as_compiled(sets, settings)
     if told is None:
         return None
-    problem, targets, blocks, node_map = told
+    problem, blocks, node_map = told
     with single_threaded_blas:
         found = _core.fit_groups(
             problem,
             sets.bounds,
             sets.n_targets,
-            targets,
+            _targets(sets, settings),
             blocks,
             map=node_map,
             alpha=float(alpha),
@@ -224,8 +227,8 @@ def solve_sets(
 
 def as_compiled(
     sets: RowSets, settings: Pairs
-) -> tuple[_core.RankingProblem, Vector, list[NDArray[Any]], Any] | None:
-    """Return the problem, targets, rows and map for compiled code; None if it takes no such."""
+) -> tuple[_core.RankingProblem, list[NDArray[Any]], Any] | None:
+    """Return the problem, rows and map for compiled code; None if it takes no such."""
     data, blocks, node_map = sets.data, [*sets.blocks], None
     first = blocks[0]  # of a kind with the others
     if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
@@ -235,7 +238,7 @@ def as_compiled(
         if node_map is None:
             return None
         blocks = [_mapped_rows(data, first, settings)]
-    return data.problem(settings), _targets(sets, settings), blocks, node_map
+    return data.problem(settings), blocks, node_map
 
 
 def _mapped_rows(data: RankingData, X: NDArray[Any], settings: Pairs) -> NDArray[Any]:
@@ -253,7 +256,10 @@ def _targets(sets: RowSets, settings: Pairs) -> Vector:
         targets = data.label_targets(settings)
     if settings.target == "gain":  # which is a number for −inf
         targets = np.where(np.isfinite(sets.labels), targets, np.nan)
-    if data.offset is None:
-        return targets
-    sizes = np.diff(data.queries.offsets[sets.bounds])
-    return targets - np.repeat(data.offset, np.repeat(sets.n_targets, sizes))
+    return targets if data.offset is None else targets - _of_labels(sets, data.offset)
+
+
+def _of_labels(sets: RowSets, offset: Vector) -> Vector:
+    """Return the offset of every label."""
+    sizes = np.diff(sets.data.queries.offsets[sets.bounds])
+    return np.repeat(offset, np.repeat(sets.n_targets, sizes))

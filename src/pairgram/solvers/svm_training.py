@@ -382,7 +382,7 @@ def _as_compiled(
         told = as_compiled(sets, settings.pairs)
     if told is None:
         return None
-    problem, _, blocks, node_map = told
+    problem, blocks, node_map = told
     # Labels that are not numbers, which the problem cannot hold, leave their set to other code.
     offset = np.where(np.isfinite(sets.labels), 0.0 if data.offset is None else data.offset, np.nan)
     solver = settings.loss, settings.steepness, float(settings.tol), limits.now.newton_steps
