@@ -201,6 +201,26 @@ array<double> score_array(const array<T>& features, const array<double>& coefs, 
 }
 
 template <class T>
+array<double> score_each_array(const array<T>& features, const array<double>& coefs,
+                               const array<std::int64_t>& models, int n_threads) {
+    const matrix_rows<T> rows{features.shape(0), features.shape(1), pointer(features), nullptr};
+    check(coefs.ndim() == 2 && coefs.shape(1) == rows.width,
+          "coefs must be (n_models, n_features)");
+    check(has_shape(models, {rows.n_rows}), "models must be (n_rows,)");
+    const auto* const own = pointer(models);
+    check(std::all_of(own, own + rows.n_rows, [&](auto m) { return m < coefs.shape(0); }),
+          "models must be numbers of coefs");
+    array<double> scores(rows.n_rows);
+    double* const out = scores.mutable_data();
+    const without_gil release;
+    parallel_parts(rows.n_rows, 4096, n_threads, [&](std::ptrdiff_t begin, std::ptrdiff_t size) {
+        check_interrupt();
+        score_each(rows, begin, begin + size, pointer(coefs), own, out);
+    });
+    return scores;
+}
+
+template <class T>
 array<double> score_mapped_array(const bound_node_map<T>& bound, const array<T>& rows,
                                  const array<double>& coefs, int n_threads) {
     const auto& map = bound.map;
@@ -299,6 +319,10 @@ void bind_feature_maps(py::module_& m) {
                     "tail"_a = py::none(), "offset"_a = py::none());
     m.def("score_rows", &score_array<double>, "features"_a, "coefs"_a, "n_threads"_a = 1);
     m.def("score_rows", &score_array<float>, "features"_a, "coefs"_a, "n_threads"_a = 1);
+    m.def("score_each", &score_each_array<double>, "features"_a, "coefs"_a, "models"_a,
+          "n_threads"_a = 1);
+    m.def("score_each", &score_each_array<float>, "features"_a, "coefs"_a, "models"_a,
+          "n_threads"_a = 1);
     m.def("top_products", &top_products_array, "a"_a, "b"_a, "k"_a, "indptr"_a = py::none(),
           "left_out"_a = py::none(), "n_threads"_a = 1);
     m.def("apply_activation", &apply_activation<double>, "name"_a, "values"_a);

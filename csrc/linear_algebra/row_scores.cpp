@@ -1,6 +1,7 @@
 #include "linear_algebra/row_scores.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "support/simd.hpp"
 
@@ -9,6 +10,7 @@ namespace pairgram {
 namespace {
 
 constexpr int n_lanes = 8;
+constexpr std::ptrdiff_t models_ahead = 8;        // that are on their way to the cache
 constexpr std::ptrdiff_t block_values = 1 << 15;  // of rows that several models score from cache
 
 template <std::size_t Bytes>
@@ -115,6 +117,29 @@ void linear_models::score(const matrix_rows<T>& rows, std::ptrdiff_t begin, std:
     }
 }
 
+template <class T>
+void score_each(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end,
+                const double* coefs, const std::int64_t* models, double* scores) {
+    const auto width = rows.width;
+    const auto score = has_wide_registers() ? &score_tile<T, 1, 1, wide_bytes>
+                                            : &score_tile<T, 1, 1, narrow_bytes>;
+    buffer<double> padded((width + n_lanes - 1) / n_lanes * n_lanes, 0.0);
+    for (auto i = begin; i < end; ++i) {
+        const T* const row = rows(i);
+        const auto next = static_cast<std::ptrdiff_t>(models[std::min(i + models_ahead, end - 1)]);
+        for (std::ptrdiff_t j = 0; j < width && next >= 0; j += n_lanes)
+            prefetch(coefs + next * width + j);
+        scores[i] = std::numeric_limits<double>::quiet_NaN();
+        if (models[i] < 0) continue;
+        std::copy_n(coefs + static_cast<std::ptrdiff_t>(models[i]) * width, width, padded.data());
+        score(width, &row, padded.data(), 0, 2 * width, scores + i);
+    }
+}
+
+template void score_each<double>(const matrix_rows<double>&, std::ptrdiff_t, std::ptrdiff_t,
+                                 const double*, const std::int64_t*, double*);
+template void score_each<float>(const matrix_rows<float>&, std::ptrdiff_t, std::ptrdiff_t,
+                                const double*, const std::int64_t*, double*);
 template void linear_models::score<double>(const matrix_rows<double>&, std::ptrdiff_t,
                                            std::ptrdiff_t, double*, std::ptrdiff_t) const;
 template void linear_models::score<float>(const matrix_rows<float>&, std::ptrdiff_t, std::ptrdiff_t,

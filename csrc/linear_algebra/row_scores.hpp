@@ -53,4 +53,10 @@ class linear_models {
     buffer<double> coefs_;   // (n_models, padded), zeros behind the width
 };
 
+// scores[i] = row_i · coefs_m for the rows at positions begin to end and m = models[i], in the bits
+// of a `score`; NaN where m < 0. coefs are (·, width).
+template <class T>
+void score_each(const matrix_rows<T>& rows, std::ptrdiff_t begin, std::ptrdiff_t end,
+                const double* coefs, const std::int64_t* models, double* scores);
+
 }  // namespace pairgram

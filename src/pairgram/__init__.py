@@ -49,7 +49,7 @@ Stream, merge and subtract data:
 Measure:
     evaluate, metric_names                    ranking metrics by name
     evaluate_run                              metrics of TREC runs, by ids of documents
-    compare, compare_runs, Comparison         systems, query by query, with tests
+    compare, compare_values, Comparison         systems, query by query, with tests
     get_metric, Metric, make_scorer           one metric, or a scorer of scikit-learn
     QueryKFold                                folds of whole queries
     MissingQueryWarning                       warns of query ids that an estimator does not get

@@ -26,7 +26,7 @@ from pairgram.clicks.clicked import Clicks as Clicks
 from pairgram.comparing.comparison import (
     Comparison as Comparison,
     compare as compare,
-    compare_runs as compare_runs,
+    compare_values as compare_values,
 )
 from pairgram.comparisons.preferences import Preferences as Preferences
 from pairgram.comparisons.probabilities import probability_preferred as probability_preferred

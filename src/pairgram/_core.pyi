@@ -569,6 +569,12 @@ def score_rows(
     coefs: NDArray[np.float64],  # (n_features,) or (n_models, n_features)
     n_threads: int = 1,
 ) -> NDArray[np.float64]: ...  # (n_rows,) or (n_models, n_rows), bits whatever stands beside
+def score_each(
+    features: NDArray[_T],
+    coefs: NDArray[np.float64],  # (n_models, n_features)
+    models: NDArray[np.int64],  # (n_rows,), below 0 for none
+    n_threads: int = 1,
+) -> NDArray[np.float64]: ...  # (n_rows,), NaN without a model, else the bits of score_rows
 def count_varying(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

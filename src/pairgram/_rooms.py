@@ -52,7 +52,7 @@ ROOMS = {
     "cli": Room(is_attribute=False),
     "clicks": Room({"clicks.clicked": ("Clicks",)}),
     "comparing": Room(
-        {"comparing.comparison": ("Comparison", "compare", "compare_runs")},
+        {"comparing.comparison": ("Comparison", "compare", "compare_values")},
         commands=("compare",),
     ),
     "comparisons": Room(

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from pairgram import (
     RankRLS,
     compare,
-    compare_runs,
+    compare_values,
     dump_letor,
     evaluate,
     evaluate_run,
@@ -122,7 +122,11 @@ def test_compare_runs(files):
     options = ("--metric", "map", "--metric", "bpref", "--json")
     report = json.loads(run("compare", "--qrels", "qrels.txt", "a.run", "b.run", *options)[0])
     runs = {"a.run": "a.run", "b.run": "b.run"}
-    expected = compare_runs("qrels.txt", runs, ["map", "bpref"]).to_dict()
+    values = {
+        name: evaluate_run("qrels.txt", run, ["map", "bpref"], per_query=True)
+        for name, run in runs.items()
+    }
+    expected = compare_values(values).to_dict()
     assert report == {"file": "qrels.txt", **expected}
 
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from axes import every
-from pairgram import compare, compare_runs, evaluate, evaluate_run, make_ranking, plots
+from pairgram import compare, compare_values, evaluate, evaluate_run, make_ranking, plots
 from parts.comparing import (
     bootstrap_means,
     holm,
@@ -209,6 +209,11 @@ def test_text_and_json():
     assert len({len(line) for line in lines[1:8]}) == 1  # aligned
     assert f"{result.means['mean'][0]:.4f}" in lines[2]
     assert "Queries that differ most in ndcg@5" in lines and "in map" not in str(result)
+
+
+def compare_runs(qrels, runs, metrics, **options):
+    values = {name: evaluate_run(qrels, run, metrics, per_query=True) for name, run in runs.items()}
+    return compare_values(values, **options)
 
 
 def test_runs():

@@ -457,6 +457,20 @@ def test_arrays_files_and_scores_make_few_models(monkeypatch, tmp_path):
     assert len(made) <= 3
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_features", [1, 7, 8, 20])
+def test_scores_have_the_bits_of_each_model(n_features, dtype):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, n_features)).astype(dtype), rng.integers(0, 4, 300) * 1.0
+    user = rng.integers(0, 9, 300)
+    batch = pg.fit_many(pg.RankRLS(), X, y, by=user)
+    others = rng.normal(size=(80, n_features)).astype(dtype)
+    for rows, keys in ((X, user), (others[::-1], rng.integers(0, 9, 80))):
+        scores = batch.predict(rows, keys)
+        for key in np.unique(keys):
+            assert (scores[keys == key] == batch[key].predict(rows[keys == key])).all()
+
+
 def test_keys_are_found_and_iterated_over_as_those_of_a_dict():
     X, y, user = pg.make_ranking(5, 6, 3, random_state=0)
     batch = pg.fit_many(pg.RankRLS(), X, y, by=user + 3)

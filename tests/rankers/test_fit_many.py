@@ -212,7 +212,7 @@ def test_columns_of_frames(make, estimator):
 
 @pytest.mark.parametrize("pairs", ["with_ties", None, "without_ties", "gain_difference"])
 @every(gaps=[0, 0.1, 0.6])
-def test_targets_are_fitted_to_the_rows_where_they_were_measured(pairs, gaps):
+def test_targets_are_fitted_to_the_rows_where_they_were_measured(pairs, gaps, set_limits):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(40, 5)), np.arange(40) % 3
     Y = rng.integers(0, 4, (40, 90)) * 1.0
@@ -220,6 +220,8 @@ def test_targets_are_fitted_to_the_rows_where_they_were_measured(pairs, gaps):
     Y[:, 50:] = np.where(np.isnan(Y[:, [7]]), np.nan, rng.integers(0, 4, (40, 40)))
     estimator = pg.RankRLS(0.5, pairs=pairs)
     batch = pg.fit_many(estimator, X, Y, qid=qid)
+    set_limits(dense_block_bytes=8 * 100 * X.shape[1])
+    assert (pg.fit_many(estimator, X, Y, qid=qid).coef_ == batch.coef_).all()
     for target in range(90):
         known = ~np.isnan(Y[:, target])
         alone = clone(estimator).fit(X[known], Y[known, target], qid=qid[known])
@@ -346,6 +348,16 @@ def test_single_rows_are_told_as_fits_alone_and_need_none(estimator, monkeypatch
         assert error == (f"ValueError: {told.value}" if key >= 100 else None)
 
 
+def test_the_reason_of_a_loop_is_told():
+    X, y, user = np.eye(404)[:, :2], np.arange(404.0), np.arange(404) // 4
+    y[5] = 2000
+    with (
+        pytest.warns(UserWarning, match="loop over 101 data sets: pair weights must be finite"),
+        pytest.warns(FitFailedWarning, match="1 of 101"),
+    ):
+        pg.fit_many(pg.RankRLS(pairs="gain_difference"), X, y, by=user)
+
+
 def test_a_loop_over_what_compiled_code_leaves_is_told():
     X, y, user = np.tile(np.eye(4)[:, :2], (101, 1)), np.arange(404) % 4, np.arange(404) // 4
     with pytest.warns(UserWarning, match="has fitted 101 of 101 models by a loop"):
@@ -371,11 +383,19 @@ def test_one_set_that_fails_leaves_no_other_to_a_loop():
     X, y, user, _, _ = rows_of_users()
     prior, graded, X_bad, key = pg.RankRLS().fit(X, y, qid=user), y.copy(), X.copy(), user[4]
     graded[4], X_bad[4] = -1, np.nan
+    huge, weights, qid = y.copy(), np.ones(len(y)), np.random.default_rng(0).integers(0, 3, len(y))
+    huge[4], weights[4] = 2000, 2
+    groups = 10 * qid + (np.arange(len(y)) == 4)
+    gains = pg.RankRLS(pairs=pg.Pairs(target="gain"))
     for call in (
         lambda: pg.fit_many(pg.RankRLSCV(scoring="ndcg@5"), X, graded, by=user),
         lambda: pg.fit_many(pg.RankRLS(), X_bad, y, by=user, prior=prior),
         lambda: pg.fit_many(pg.RankRLS(), csr_array(X_bad), y, by=user, prior=prior),
         lambda: pg.fit_many(pg.RankSVM(), X_bad, y, by=user, prior=prior),
+        lambda: pg.fit_many(gains, X, huge, by=user),
+        lambda: pg.fit_many(pg.RankRLS(), X, y, by=user, query_weight=weights),
+        lambda: pg.fit_many(pg.RankSVM(), X, y, by=user, qid=qid, query_weight=weights),
+        lambda: pg.fit_many(pg.RankRLSCV(), X, y, by=user, qid=qid, groups=groups),
     ):
         with pytest.warns(FitFailedWarning, match=f"first is that of key {key}"):
             batch = call()

@@ -180,9 +180,14 @@ def compare(given: Any) -> None:
         raise ValueError("compare needs different files, got one of them twice")
     named_files.check_inputs(*files, qrels)
     if qrels is not None:
-        options["convention"] = given.convention or "trec"
-        runs, judged = {name: load_trec("run", name) for name in names}, load_trec("qrels", qrels)
-        result = public("compare_runs")(judged, runs, metrics, **options)
+        judged, told = load_trec("qrels", qrels), {"convention": given.convention or "trec"}
+        values = {
+            name: public("evaluate_run")(
+                judged, load_trec("run", name), metrics, per_query=True, **told
+            )
+            for name in names
+        }
+        result = public("compare_values")(values, **options)
     else:
         y, qid = _truth(given, files[0])
         if qid is None:

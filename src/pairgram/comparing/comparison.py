@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import permutation_test, t as student, ttest_ind
 
-from pairgram._rooms import public
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.checks import AnyArray, Flags, Vector
 from pairgram._support.parameters import check_size, check_text
@@ -170,7 +169,6 @@ def percentile_intervals(means: Vector, confidence: float) -> tuple[Vector, Vect
 
 
 _ORDER = "; the order is compare(y, qid, scores, metrics)"
-_ORDER_OF_RUNS = "; the order is compare_runs(qrels, runs, metrics)"
 # Vector that differ by rounding alone are ties.
 _TIE = 1e-12
 
@@ -439,32 +437,25 @@ def compare(
     )
 
 
-def compare_runs(
-    qrels: object,
-    runs: Mapping[str, Any],
-    metrics: str | Metric | Iterable[str | Metric] = ("map", "ndcg@10"),
+def compare_values(
+    values: Mapping[str, Mapping[str, ArrayLike]],
     *,
     baseline: str | None = None,
-    convention: Any = "trec",
     confidence: float = 0.95,
     n_permutations: int = 100_000,
     n_resamples: int = 10_000,
     n_changed: int = 5,
     random_state: int | None = 0,
 ) -> Comparison:
-    """Compare TREC runs against the same judgements, query by query.
+    """Compare metrics that are known for every query, such as those of TREC runs.
 
     Parameters
     ----------
-    qrels : path, data frame, mapping, or iterable of named tuples
-        The judgements; see `evaluate_run`. A query that a run lacks counts as one without results.
-    runs : dict of str to path, data frame, mapping, or iterable of named tuples
-        The result lists of two or more systems, by their names.
-    metrics : str, Metric, or iterable of them
-        See `evaluate_run`.
-    baseline, convention, confidence, n_permutations, n_resamples, n_changed
-        See `compare`.
-    random_state
+    values : dict of str to dict of str to array-like of shape (n_queries,)
+        For each of two or more systems, by their names, what
+        ``evaluate_run(qrels, run, metrics, per_query=True)`` returns: the metrics by their names,
+        and the ids of the queries as "qid". All have the same queries, in one order.
+    baseline, confidence, n_permutations, n_resamples, n_changed, random_state
         See `compare`.
 
     Returns
@@ -473,36 +464,38 @@ def compare_runs(
 
     Raises
     ------
-    ValueError, TypeError
-        As in `compare` and `evaluate_run`.
+    ValueError
+        If there are fewer than two systems, or if they have other queries or metrics.
+    TypeError
+        If `values` are not as described.
 
     Examples
     --------
-    >>> from pairgram import compare_runs
-    >>> qrels = {f"q{i}": {"a": 1, "b": 0} for i in range(6)}
-    >>> good, bad = ({q: {"a": s, "b": 1.0} for q in qrels} for s in (2.0, 0.0))
-    >>> result = compare_runs(qrels, {"bad": bad, "good": good}, "mrr")
-    >>> result.differences["difference"].tolist(), result.differences["p"].tolist()
-    ([0.5], [0.03125])
+    >>> from pairgram import compare_values
+    >>> good = {"qid": ["a", "b", "c"], "mrr": [1.0, 1.0, 0.5]}
+    >>> bad = {"qid": ["a", "b", "c"], "mrr": [0.5, 0.5, 0.25]}
+    >>> result = compare_values({"bad": bad, "good": good})
+    >>> result.differences["difference"].round(4).tolist(), result.differences["p"].tolist()
+    ([0.4167], [0.25])
     """
-    if not isinstance(runs, Mapping):
-        raise TypeError(
-            f"runs must be a dict of names to runs, got {type(runs).__name__}{_ORDER_OF_RUNS}"
-        )
-    names = _checked_names(runs, "runs", f", each with its run{_ORDER_OF_RUNS}")
-    listed = listed_metrics(metrics, _ORDER_OF_RUNS)
-    values: dict[str, dict[str, Vector]] = {}
-    ids: list[Any] = []
-    for name in names:
-        found = public("evaluate_run")(
-            qrels, runs[name], listed, convention=convention, per_query=True
-        )
-        ids = found.pop("qid").tolist()
-        for metric, column in found.items():
-            values.setdefault(metric, {})[name] = column
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values must be a dict of names to tables, got {type(values).__name__}")
+    names = _checked_names(values, "values")
+    tables = {name: dict(values[name]) for name in names}
+    ids = {name: np.asarray(table.pop("qid", ())).tolist() for name, table in tables.items()}
+    first = names[0]
+    for name, table in tables.items():
+        if ids[name] != ids[first] or table.keys() != tables[first].keys() or not table:
+            raise ValueError(
+                f"values of {name!r} must have the queries, as 'qid', and the metrics of {first!r}"
+            )
+    found = {
+        metric: {name: real_array(table[metric], metric) for name, table in tables.items()}
+        for metric in tables[first]
+    }
     return _comparison(
-        ids,
-        values,
+        ids[first],
+        found,
         baseline=baseline,
         confidence=confidence,
         n_permutations=n_permutations,
@@ -521,10 +514,10 @@ def _arms(arm: ArrayLike, queries: Queries) -> dict[str, Flags]:
     return {name: numbers == number for number, name in enumerate(names)}
 
 
-def _checked_names(systems: Mapping[str, Any], argument: str, hint: str = "") -> list[str]:
+def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
     names = list(systems)
     if len(names) < 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{argument} must name at least two systems, got {names}{hint}")
+        raise ValueError(f"{argument} must name at least two systems, got {names}")
     return names
 
 

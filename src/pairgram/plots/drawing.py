@@ -189,7 +189,7 @@ def differences(
 
     Parameters
     ----------
-    comparison : what `pairgram.compare` or `pairgram.compare_runs` returned
+    comparison : what `pairgram.compare` or `pairgram.compare_values` returned
     systems : (str, str) or None
         The names of two of its systems. None takes those of the first row of its table of
         differences.

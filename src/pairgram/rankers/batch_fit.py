@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+import pairgram._core as _core
 from pairgram._support.arrays import (
     block_rows,
     blocks,
@@ -26,7 +27,8 @@ from pairgram._support.arrays import (
 )
 from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
-from pairgram._support.machine import cached_property
+from pairgram._support.machine import cached_property, thread_count
+from pairgram.data.dataset import as_slice
 from pairgram.data.hashed_ids import ATTOSECONDS
 from pairgram.data.queries import Queries, plain_ids
 from pairgram.features.feature_map import checked, linear_nodes, mapped, same_map
@@ -332,15 +334,15 @@ class BatchFit:
         if nodes is not None:  # fewer products, which lose fewer digits
             feature_map, (coefs, constants) = nodes.before, nodes.fold(coefs)
         for part in blocks(len(known), block_rows(2 * coefs.shape[1])):
-            at = known[part]
+            at = as_slice(known[part])
             H = rows[at]
             if feature_map is not None:
                 H = mapped(feature_map, checked(feature_map, H))
-            own = coefs[of_row[at]]
             if scipy.sparse.issparse(H):
-                scores[part] = np.asarray(H.multiply(own).sum(axis=1)).ravel()
+                scores[part] = np.asarray(H.multiply(coefs[of_row[at]]).sum(axis=1)).ravel()
             else:
-                scores[part] = np.einsum("ij,ij->i", H, own)
+                H = np.require(H, requirements=["C", "A"])
+                scores[part] = _core.score_each(H, coefs, of_row[at], thread_count())
             if constants is not None:
                 scores[part] += constants[of_row[at]]
         if not np.isfinite(scores).all():

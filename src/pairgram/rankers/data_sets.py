@@ -23,7 +23,7 @@ from pairgram._support.arrays import (
     select_columns,
     take_rows,
 )
-from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.dataset import RankingData
 from pairgram.data.queries import Queries, as_ids, check_weights
 from pairgram.solvers.group_fits import RowSets, one_array
@@ -71,13 +71,7 @@ class DataSets:
     alone: Callable[[], DataSets] | None = None
 
     def row_sets(self, one_list: bool) -> RowSets:
-        """Return what compiled code takes, each set as one query if it is `one_list`.
-
-        Raises
-        ------
-        ValueError
-            If the rows of a query have different weights or groups.
-        """
+        """Return what compiled code takes, each set as one query if it is `one_list`."""
         by, queries, told, y = self.by, self.by, self.told, self.y
         bounds = np.arange(by.n_queries + 1)
         if "qid" in told and not one_list:
@@ -88,30 +82,40 @@ class DataSets:
             bounds = np.searchsorted(inner.offsets, by.offsets)
         X = self.blocks[0] if len(self.blocks) == 1 else np.empty((len(y), 0))
         data = RankingData(X, np.where(np.isfinite(y), y, 0.0), queries)
-        if told.keys() - {"qid"}:
-            data = self._weighted(data)
         sets = RowSets(data, bounds, self.blocks, y, np.ones_like(bounds[1:]))
+        if told.keys() - {"qid"}:
+            sets = self._weighted(sets)
         return sets._replace(**self.of_targets or {})
 
-    def _weighted(self, data: RankingData) -> RankingData:
-        """Return data with the weights of rows and queries, and the groups, that were given."""
-        told, weights, group_of = self.told, self.told.get("query_weight"), None
-        if weights is not None:
-            weights = data.queries.per_query(weights, "query_weight")
-        if "groups" in told:
-            group_of = self._groups(data.queries)
-        rows = told.get("sample_weight")
-        return replace(data, row_weights=rows, query_weights=weights, group_of=group_of)
+    def _weighted(self, sets: RowSets) -> RowSets:
+        """Return sets with the weights of rows and queries, and the groups, that were given.
 
-    def _groups(self, queries: Queries) -> Rows:
-        """Return the group of every query, numbered within its set by first rows."""
+        Where the rows of a query differ, the labels are NaN, which leaves the set to other code.
+        """
+        queries, labels, told = sets.data.queries, sets.labels, self.told
+        of_queries: dict[str, Any] = {"query_weight": told.get("query_weight"), "groups": None}
+        if "groups" in told:
+            of_queries["groups"] = self._groups()
+        first = queries.first_rows()
+        for name, values in of_queries.items():
+            if values is not None:
+                labels = np.where(values == values[first], labels, np.nan)
+                of_queries[name] = queries.per_query(values[first], name)
+        weights, groups = of_queries.values()
+        group_of = None if groups is None else groups.astype(np.int64)
+        known = {"query_weights": weights, "group_of": group_of}
+        data = replace(sets.data, row_weights=told.get("sample_weight"), **known)
+        return sets._replace(data=data, labels=labels)
+
+    def _groups(self) -> Vector:
+        """Return the group of every row, numbered within its set by first rows."""
         by, n_rows = self.by, len(self.y)
         ids = by.index() * n_rows + Queries.make(n_rows, qid=self.told["groups"]).index()
         numbers = Queries.make(n_rows, qid=by.grouped(ids)).index()
         of_rows = np.empty(n_rows)
         first = np.repeat(numbers[by.offsets[:-1]], by.sizes)
         of_rows[by.grouped(np.arange(n_rows))] = numbers - first
-        return queries.per_query(of_rows, "groups").astype(np.int64)
+        return of_rows
 
     def labels_of(self, number: int) -> Vector:
         """Return the labels of one set."""
@@ -121,7 +125,7 @@ class DataSets:
         """Return the arguments of `fit` of one set."""
         rows = np.r_[self.by.rows(number)]
         own = {name: values[rows] for name, values in self.told.items()}
-        listed = isinstance(self.given, list)
+        listed = isinstance(self.given, Sequence)
         X = self.given[number] if listed else take_rows(self.given, rows)
         return {"X": X, "y": self.y[rows], **own}
 
@@ -183,6 +187,20 @@ def sets_of_rows(
     return DataSets(keys.ids, known, blocks, y, keys, columns, rows if known is None else X)
 
 
+class _Parts(Sequence[Any]):
+    """Some rows of X for each set, which are copied when they are asked for."""
+
+    def __init__(self, X: Any, rows: Sequence[Any]) -> None:
+        self._X, self._rows = X, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        rows = self._rows[at]
+        return _Parts(self._X, rows) if isinstance(at, slice) else self._X[rows]
+
+
 def _of_targets(
     X: Any, Y: Vector, ids: NDArray[Any] | None, names: NDArray[Any] | None, shares: bool
 ) -> DataSets:
@@ -197,13 +215,14 @@ def _of_targets(
     for targets in known.values() or [keys.tolist()]:
         rows: Any = np.flatnonzero(~gaps[:, targets[0]]) if known else slice(None)
         labels = Y[rows[:, None], targets] if known else Y
-        block, own = X[rows], None if ids is None else ids[rows]
+        own = None if ids is None else ids[rows]
         if shares:
-            found.append((targets, block, own, labels))
+            found.append((targets, rows, own, labels))
         else:
-            found += [([t], block, own, one) for t, one in zip(targets, labels.T, strict=True)]
+            found += [([t], rows, own, one) for t, one in zip(targets, labels.T, strict=True)]
     found.sort(key=operator.itemgetter(0))
-    of_sets, blocks, of_queries, labels_of = map(list, zip(*found, strict=True))
+    of_sets, of_rows, of_queries, labels_of = map(list, zip(*found, strict=True))
+    blocks = _Parts(X, of_rows)
     flat = one_array([*map(np.ravel, labels_of)])
     sizes, counts = (np.array([*map(len, parts)]) for parts in (labels_of, of_sets))
     y, alone, of_targets, of_models = flat, None, None, np.concatenate(of_sets)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
+from pairgram._support.checks import ArgumentError
 from pairgram._support.parameters import check_C
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.random_nodes import Activations, RandomNodes
@@ -28,9 +29,13 @@ CS = 2.0 ** np.arange(-30, 21, 2)
 
 def _way_of(model: BaseEstimator, value: Any) -> Chain:
     """Return what a row is to a machine: after a scale come the nodes, unless a map is given."""
-    nodes = RandomNodes(model.n_nodes, model.activation, random_state=model.random_state)
-    way = Chain.of(value)
-    return way._replace(then=nodes) if way.then is None else way
+    seed, way = model.random_state, Chain.of(value)
+    if way.then is None:
+        return way._replace(then=RandomNodes(model.n_nodes, model.activation, random_state=seed))
+    if seed is not None and getattr(way.then, "random_state", seed) is None:
+        text = "has no effect beside this feature_map: give it the seed, as in RandomNodes(50, "
+        raise ArgumentError("random_state", f"{text}random_state=0)")
+    return way
 
 
 def _pairwise(value: PairsLike) -> Pairs:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import FitFailedWarning
 
-from pairgram._support.checks import ArgumentError, warn_caller
+from pairgram._support.checks import ArgumentError, require_finite, warn_caller
 from pairgram._support.row_warnings import (
     Heard,
     warn_of_empty_columns,
@@ -24,7 +22,7 @@ from pairgram.rankers.preparation import one_row_error
 from pairgram.rankers.prior import frozen
 from pairgram.rankers.rank_svm import SvmSpec
 from pairgram.rankers.ridge import RidgeSpec
-from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, UNSOLVED
+from pairgram.solvers.group_fits import NO_PAIRS, SOLVED, UNSOLVED, RowSets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +31,10 @@ if TYPE_CHECKING:
 
 # A loop over more data sets than this is told.
 MANY_ALONE = 100
+_NOT_COMPILED = (
+    "compiled code takes RankRLS, RankSVM, extreme learning machines and their searches, without "
+    "kernel, scale, constraints or a map that is fitted to rows"
+)
 
 
 def fit_many(
@@ -149,9 +151,11 @@ def fit_many(
         sets = sets_of_rows(X, y, by, told, spec)
     if fallback is not None:
         check_fallback(fallback, sets.names)
-    found = None if spec is None else _compiled(model, spec, sets)
+    found, why = None, ""
+    if spec is not None and sets.blocks:
+        found, why = _compiled(model, spec, sets)
     if found is None or (found["state"] != SOLVED).any():
-        return _completed(model, sets, spec, found, fallback)
+        return _completed(model, sets, spec, found, fallback, why)
     n_models = len(found.pop("state"))
     errors = np.full(n_models, None, dtype=object)
     return BatchFit(sets.keys, Models(n_models, model, found, {}), errors, fallback)
@@ -169,33 +173,34 @@ def _started(model: BaseEstimator, prior: Any, fallback: Any) -> Any:
 
 def _compiled(
     model: BaseEstimator, spec: RidgeSpec | SvmSpec, sets: DataSets
-) -> dict[str, NDArray[Any]] | None:
-    """Return the "state" and the attributes of the models of all keys; None for a loop.
+) -> tuple[dict[str, NDArray[Any]] | None, str]:
+    """Return the "state" and the attributes of the models of all keys, or None and why, or "".
 
     What all models share becomes attributes of `model`.
     """
-    given, origin, shared, rows = None, None, {"feature_map_": None, "prior_": None}, spec.rows
-    if sets.blocks:
-        with suppress(ValueError):  # such as where the weights of a query differ
-            given = sets.row_sets(spec.joins_all_rows)
-    if given is not None and (rows.ways[0].then is not None or rows.prior is not None):
+    given: RowSets | None
+    given, rows = sets.row_sets(spec.joins_all_rows), spec.rows
+    origin, shared = None, {"feature_map_": None, "prior_": None}
+    if rows.ways[0].then is not None or rows.prior is not None:
         given, origin, shared = rows.of_sets(given, sets.names)
-    found = None
-    if given is not None:
-        with suppress(ValueError):  # fits alone tell whose labels are wrong
-            if spec.n_searched or scipy.sparse.issparse(given.blocks[0]):
-                found = given.by_parts(spec.n_searched, spec.models_of_sets)
-            else:
-                found = spec.models_of_sets(given)
+    if given is None:
+        return None, ""
+    try:
+        if spec.n_searched or given.copies_rows:
+            found = given.by_parts(spec.n_searched, spec.models_of_sets)
+        else:
+            found = spec.models_of_sets(given)
+    except ValueError as error:  # fits alone tell whose labels are wrong
+        return None, str(error)
     if found is None:
-        return None
+        return None, ""
     if origin is not None:
         found["coef_"] = found["coef_"] + origin
     has_ids, n_features = "qid" in sets.told, sets.blocks[0].shape[1]
     vars(model).update(shared, _column_sums=None, uses_qid_=has_ids, n_features_in_=n_features)
     if sets.names is not None:
         model.feature_names_in_ = sets.names
-    return {name: values[sets.places[name == "coef_"]] for name, values in found.items()}
+    return {name: values[sets.places[name == "coef_"]] for name, values in found.items()}, ""
 
 
 def _completed(
@@ -204,15 +209,14 @@ def _completed(
     spec: RidgeSpec | SvmSpec | None,
     found: dict[str, NDArray[Any]] | None,
     fallback: BaseEstimator | float | None,
+    why: str,
 ) -> BatchFit:
     """Fit what compiled code has left by a loop, and tell of sets without a model."""
     n_models, kind = len(sets.keys), type(model).__name__
     errors = np.full(n_models, None, dtype=object)
     if found is None and n_models > MANY_ALONE:
         warn_caller(
-            f"fit_many fits {kind} by a loop over {n_models} data sets: compiled code takes "
-            "RankRLS, RankSVM, extreme learning machines and their searches, without kernel, "
-            "scale, constraints or a map that is fitted to rows",
+            f"fit_many fits {kind} by a loop over {n_models} data sets: {why or _NOT_COMPILED}",
             UserWarning,
         )
     states = np.full(n_models, UNSOLVED) if found is None else found.pop("state")
@@ -224,10 +228,14 @@ def _completed(
         try:
             if found and spec and spec.n_searched and len(y) == 1:
                 raise one_row_error()
-            if found and spec and states[number] == NO_PAIRS and np.isfinite(y).all():
-                raise spec.no_pairs(len(y))
+            given = alone.arguments(number)
+            if found and spec and np.isfinite(y).all():  # a fit takes longer to tell
+                if states[number] == NO_PAIRS:
+                    raise spec.no_pairs(len(y))
+                if type(given["X"]) is np.ndarray:
+                    require_finite(given["X"], "X")
             with one_query_meant(), without_row_warnings(heard):
-                fitted[number] = clone(model).fit(**alone.arguments(number))
+                fitted[number] = clone(model).fit(**given)
         except TimeoutError:
             raise  # the time is over for all that follow
         except Exception as error:

@@ -67,6 +67,11 @@ class RowSets(NamedTuple):
         X = _dense_if_small(data.X) if scipy.sparse.issparse(data.X) else data.X
         return cls(data, bounds, [X], data.y, np.ones(1, dtype=np.int64))
 
+    @property
+    def copies_rows(self) -> bool:
+        """Whether dense rows are made only when compiled code takes them."""
+        return not isinstance(self.blocks, list) or scipy.sparse.issparse(self.blocks[0])
+
     def by_parts(
         self, n_values: int, fit: Callable[[RowSets], dict[str, Any] | None]
     ) -> dict[str, Any] | None:
@@ -75,11 +80,11 @@ class RowSets(NamedTuple):
         The rows, and so many models and scores of each row, take little memory for a part. The
         result is None if that for a part is.
         """
-        (X, *_), ends = self.blocks, self.data.queries.offsets[self.bounds]
+        X, ends = self.blocks[0], self.data.queries.offsets[self.bounds]
         is_sparse, n_sets = scipy.sparse.issparse(X), len(self.n_targets)
         d = X.shape[1] if self.data.feature_map is None else self.data.n_features
         size = 8.0 * n_values * (ends + d * np.arange(n_sets + 1))
-        size += 8.0 * X.shape[1] * is_sparse * ends
+        size += 8.0 * X.shape[1] * self.copies_rows * ends
         first, found = 0, []
         while first < n_sets:
             most = size[first] + limits.now.dense_block_bytes
@@ -93,12 +98,15 @@ class RowSets(NamedTuple):
         return {name: one_array([one[name] for one in found]) for name in found[0]}
 
     def _some(self, first: int, last: int) -> RowSets:
-        """Return some sets, of one target each, with dense rows."""
+        """Return some sets with dense rows."""
         queries, bounds = self.data.queries, self.bounds[first : last + 1]
-        ends, blocks = queries.offsets[bounds], self.blocks
+        ends, blocks, n_targets = queries.offsets[bounds], self.blocks, self.n_targets[first:last]
         rows: Any = slice(ends[0], ends[-1])
-        if len(blocks) == 1 and queries.order is not None:
+        before = np.diff(queries.offsets[self.bounds[: first + 1]]) @ self.n_targets[:first]
+        labels = self.labels[before : before + np.diff(ends) @ n_targets]
+        if len(blocks) == 1 and queries.order is not None:  # of one target for each
             rows = queries.order[rows]
+            labels = self.labels[rows]
         data = self.data.take(rows)
         if len(blocks) == 1:
             X = data.X.toarray() if scipy.sparse.issparse(data.X) else data.X
@@ -106,7 +114,7 @@ class RowSets(NamedTuple):
         else:
             blocks = blocks[first:last]
         bounds = np.searchsorted(data.queries.offsets, ends - ends[0])
-        return RowSets(data, bounds, blocks, self.labels[rows], self.n_targets[first:last])
+        return RowSets(data, bounds, blocks, labels, n_targets)
 
 
 def _dense_if_small(X: Any) -> Any:
@@ -251,11 +259,12 @@ def _mapped_rows(data: RankingData, X: NDArray[Any], settings: Pairs) -> NDArray
 
 def _targets(sets: RowSets, settings: Pairs) -> Vector:
     """Return the targets of every set, less the offsets."""
-    data, targets = sets.data, settings.targets(sets.labels)
+    data, targets = sets.data, sets.labels
     if settings.is_of_clicks:
         targets = data.label_targets(settings)
     if settings.target == "gain":  # which is a number for −inf
-        targets = np.where(np.isfinite(sets.labels), targets, np.nan)
+        with np.errstate(over="ignore"):
+            targets = np.where(np.isfinite(targets), np.exp2(targets) - 1, np.nan)
     return targets if data.offset is None else targets - _of_labels(sets, data.offset)
 
 
