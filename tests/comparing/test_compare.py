@@ -18,7 +18,6 @@ from parts.comparing import (
     percentile_intervals,
     randomization_test,
     t_test,
-    two_sample_test,
 )
 
 
@@ -265,63 +264,6 @@ def test_ids_of_any_type_are_plain_for_json(name):
     assert list(found.changed["qid"]) == wanted
     texts = [one["qid"] for one in json.loads(json.dumps(found.to_dict()))["changed"]]
     assert texts == [one if isinstance(one, int) else str(one) for one in wanted]
-
-
-def test_arms_are_samples_of_different_queries():
-    rng = np.random.default_rng(0)
-    n, k = 60, 6
-    qid, arm = np.repeat(np.arange(n), k), np.repeat(rng.choice(["old", "new"], n), k)
-    y = rng.integers(0, 2, n * k) * 1.0
-    scores = rng.standard_normal(n * k) + (arm == "new") * y
-    named = {"arm": arm, "baseline": "old", "n_permutations": 10_000}
-    found = compare(y, qid, scores, ["ndcg@5", "mrr"], **named)
-    for row, metric in enumerate(["ndcg@5", "mrr"]):
-        values = {}
-        for name in ("old", "new"):
-            own = arm == name
-            one = evaluate(metric, y[own], scores[own], qid[own], per_query=True)[metric]
-            values[name] = one[~np.isnan(one)]
-            place = (found.means["metric"] == metric) & (found.means["system"] == name)
-            assert found.means["mean"][place] == pytest.approx(values[name].mean())
-            assert found.means["n_queries"][place] == len(values[name])
-        table = {name: column[row] for name, column in found.differences.items()}
-        assert (table["system"], table["against"]) == ("new", "old")
-        assert table["difference"] == pytest.approx(values["new"].mean() - values["old"].mean())
-        assert table["low"] < table["difference"] < table["high"]
-        t = stats.ttest_ind(values["new"], values["old"], equal_var=False)
-        assert table["p_t"] == pytest.approx(t.pvalue)
-        assert table["p"] == pytest.approx(t.pvalue, rel=0.5, abs=1e-3)
-    assert "wins" not in found.differences
-    assert len(found.changed["qid"]) == 0
-    assert "-0." not in str(found) or "new" in str(found)
-
-
-def test_two_samples_are_parted_in_all_ways():
-    one, other = np.array([3.0, 4.0, 5.0]), np.array([0.0, 1.0, 3.5])
-    total, n_extreme = one.sum() - other.sum(), 0
-    values = np.concatenate([one, other])
-    ways = list(itertools.combinations(range(6), 3))
-    for way in ways:
-        first = values[list(way)].sum()
-        n_extreme += first - (values.sum() - first) >= total - 1e-12
-    assert two_sample_test(one, other, 1000, 0) == pytest.approx(2 * n_extreme / len(ways))
-    assert np.isnan(two_sample_test(one[:1], other, 1000, 0))
-
-
-def test_intervals_and_tests_of_arms_have_their_level():
-    """Where arms do not differ, about one of twenty tests at 5 % is wrong."""
-    rng = np.random.default_rng(1)
-    small, outside = 0, 0
-    for _ in range(200):
-        one, other = rng.random(30), rng.random(40)
-        small += two_sample_test(one, other, 199, 0) <= 0.05
-        both = np.full((70, 2), np.nan)
-        both[:30, 0], both[30:, 1] = one, other
-        means = bootstrap_means(both, 200, rng)
-        low, high = percentile_intervals(means[:, :1] - means[:, 1:], 0.95)
-        outside += not low[0] <= 0 <= high[0]
-    assert 2 <= small <= 22
-    assert 2 <= outside <= 24
 
 
 def test_less_is_better_for_losses_of_runs():

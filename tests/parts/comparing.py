@@ -6,7 +6,6 @@ from pairgram.comparing.comparison import (
     percentile_intervals,
     randomization_test,
     t_test,
-    two_sample_test,
 )
 from pairgram.comparing.tabled import text_of
 
@@ -17,5 +16,4 @@ __all__ = [
     "randomization_test",
     "t_test",
     "text_of",
-    "two_sample_test",
 ]

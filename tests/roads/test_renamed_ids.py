@@ -154,13 +154,6 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "evaluate": lambda ids: pg.evaluate(["ndcg@3", "auc"], y, X[:, 0], ids, per_query=True),
     "Metric": lambda ids: pg.get_metric("map")(y, X[:, 0], ids),
     "compare": _compared,
-    "compare of arms": lambda ids: [
-        column
-        for name, column in pg.compare(
-            y, ids, X[:, 0], "ndcg@3", arm=np.array(["a", "b"])[QUERY % 2], n_permutations=200
-        ).differences.items()
-        if name not in ("metric", "system", "against")
-    ],
     "credit": lambda ids: list(credit(np.array(["a", "b"])[np.arange(len(y)) % 2], y, ids)),
     "groups": lambda ids: _searched(pg.RankRLSCV().fit(X, y, qid=QUERY, groups=ids)),
     "groups in folds": lambda ids: _searched(pg.RankRLSCV(cv=3).fit(X, y, qid=QUERY, groups=ids)),

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import permutation_test, t as student, ttest_ind
+from scipy.stats import t as student
 
 from pairgram._support.arrays import object_array, real_array
-from pairgram._support.checks import AnyArray, Flags, Vector
+from pairgram._support.checks import AnyArray, Vector
 from pairgram._support.parameters import check_size, check_text
 from pairgram.comparing.tabled import Table, rows_of, text_of
 from pairgram.data.queries import Queries, plain_ids
@@ -22,8 +22,6 @@ from pairgram.metrics.metric import Metric, is_loss, listed_metrics
 
 # This many signs or counts of resampled queries are held at a time: 32 MiB.
 _BLOCK = 1 << 22
-# This many values are shuffled at most to compare two samples.
-_MOST_SHUFFLED = 200_000_000
 # All signs of at most this many differences are enumerated, in 36 MiB.
 _LONGEST_EXACT = 18
 # Sums that differ by rounding alone count as equal.
@@ -113,27 +111,6 @@ def holm(p: Vector) -> Vector:
     return corrected
 
 
-def two_sample_test(one: Vector, other: Vector, n_permutations: int, seed: int | None) -> float:
-    """Return the two-sided p-value of the permutation test of two means of different queries.
-
-    Under the null hypothesis any query could have been in either sample. All ways to part the
-    queries are tried if they are at most `n_permutations`; otherwise as many are drawn, or fewer if
-    these would shuffle more than `_MOST_SHUFFLED` values. It is NaN if a sample has less than two.
-    """
-    if min(len(one), len(other)) < 2:
-        return float("nan")
-    n = min(n_permutations, max(999, _MOST_SHUFFLED // (len(one) + len(other))))
-    found = permutation_test(
-        (one, other),
-        lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
-        vectorized=True,
-        n_resamples=n,
-        batch=max(1, _BLOCK // (len(one) + len(other))),
-        random_state=seed,
-    )
-    return float(found.pvalue)
-
-
 def bootstrap_means(values: Vector, n_resamples: int, rng: np.random.Generator) -> Vector:
     """Return the means of columns in bootstrap samples, (n_resamples, n_columns).
 
@@ -175,7 +152,7 @@ _TIE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What `compare` and `compare_runs` return: three tables, which ``print`` shows.
+    """What `compare` and `compare_values` return: three tables, which ``print`` shows.
 
     The printed text lists the queries that differ most in the first metric only; `changed` has
     those of all metrics.
@@ -195,15 +172,14 @@ class Comparison:
         ``high`` (its bootstrap interval); ``wins``, ``ties`` and ``losses`` (numbers of queries in
         which system is better, equal or worse); ``p`` and ``p_t`` (p-values of the randomisation
         test and of the t test); and ``p_holm`` and ``p_t_holm`` (corrected for the number of
-        pairs). With `arm`, there are no wins, ties and losses.
+        pairs).
     changed : dict of str to ndarray
         The queries with the largest differences of every pair, with the columns ``metric``,
-        ``system``, ``against``, ``qid``, ``value`` and ``value_against``, and ``difference``. It is
-        empty with `arm`.
+        ``system``, ``against``, ``qid``, ``value`` and ``value_against``, and ``difference``.
     qid : ndarray of shape (n_queries,)
         The ids of the queries.
     values : dict of str to dict of str to ndarray of shape (n_queries,)
-        The values of every metric and system in every query; NaN in queries of other arms.
+        The values of every metric and system in every query.
     confidence : float
         The probability that the intervals stand for.
     losses : frozenset of str
@@ -289,10 +265,9 @@ class Comparison:
 def compare(
     y: ArrayLike,
     qid: ArrayLike,
-    scores: Mapping[str, ArrayLike] | ArrayLike,
+    scores: Mapping[str, ArrayLike],
     metrics: str | Metric | Iterable[str | Metric] = "ndcg@10",
     *,
-    arm: ArrayLike | None = None,
     baseline: str | None = None,
     convention: Any = "default",
     confidence: float = 0.95,
@@ -301,7 +276,7 @@ def compare(
     n_changed: int = 5,
     random_state: int | None = 0,
 ) -> Comparison:
-    """Compare several systems on the same queries, or the arms of an experiment on their own.
+    """Compare several systems on the same queries.
 
     Parameters
     ----------
@@ -309,16 +284,10 @@ def compare(
         Labels, as in `evaluate`.
     qid : array-like of shape (n_rows,)
         Query ids. Queries are what the tests take as independent.
-    scores : dict of str to array-like of shape (n_rows,), or array-like of shape (n_rows,)
-        The scores of two or more systems, by their names. With `arm`, one array instead: the
-        scores by which the rows of each query were ranked.
+    scores : dict of str to array-like of shape (n_rows,)
+        The scores of two or more systems, by their names.
     metrics : str, Metric, or iterable of them
         See `evaluate`.
-    arm : array-like of shape (n_rows,) or None
-        The name of the system that ranked the query of each row, as in an A/B test, where each
-        query was given to one arm. Labels are then clicks or other feedback. Queries of different
-        arms are not paired: ``p`` is that of the two-sample permutation test, and ``p_t`` that of
-        Welch's t test. None compares all systems in every query.
     baseline : str or None
         The system that all others are compared with. None compares every pair of systems.
     convention : str
@@ -345,14 +314,14 @@ def compare(
         If there are fewer than two systems, if `qid` is None, if a setting is out of its range, and
         as in `evaluate`.
     TypeError
-        If arguments are in the wrong order, or if `scores` is no dict without `arm`.
+        If arguments are in the wrong order, or if `scores` is no dict.
 
     Notes
     -----
-    Without `arm`, the p-values are two-sided, for differences that are paired by query. The
-    randomisation test needs no assumption about their distribution [1]_; the t test is
-    ``scipy.stats.ttest_rel``. Intervals are those of the percentile bootstrap, which resamples
-    queries. They are not corrected for their number.
+    The p-values are two-sided, for differences that are paired by query. The randomisation test
+    needs no assumption about their distribution [1]_; the t test is ``scipy.stats.ttest_rel``.
+    Intervals are those of the percentile bootstrap, which resamples queries. They are not corrected
+    for their number.
 
     The tests assume that queries are independent, and that their number was fixed before the first
     look. If you stop an experiment as soon as p is small, you find differences where there are
@@ -400,16 +369,15 @@ def compare(
     first = y[0] if isinstance(y, (list, tuple)) and len(y) else y
     if isinstance(first, (str, Metric)):
         raise TypeError(f"y must be the labels of the rows, got {first!r}{_ORDER}")
-    if isinstance(scores, Mapping) != (arm is None):
-        right = "a dict of names to scores" if arm is None else "one score for each row, with arm"
-        raise TypeError(f"scores must be {right}, got {type(scores).__name__}{_ORDER}")
+    if not isinstance(scores, Mapping):
+        kind = type(scores).__name__
+        raise TypeError(f"scores must be a dict of names to scores, got {kind}{_ORDER}")
     if qid is None:
         raise ValueError("qid must be given, because systems are compared query by query")
     listed = listed_metrics(metrics, _ORDER)
     wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
-    named = scores if isinstance(scores, Mapping) else {"the rows": scores}
-    names = list(named) if arm is not None else _checked_names(named, "scores")
-    columns = [real_array(score, f"scores of {name!r}") for name, score in named.items()]
+    names = _checked_names(scores, "scores")
+    columns = [real_array(score, f"scores of {name!r}") for name, score in scores.items()]
     for name, column in zip(names, columns, strict=True):
         if column.shape != np.shape(y):
             raise ValueError(
@@ -418,16 +386,9 @@ def compare(
     found = evaluate(wanted, y, np.stack(columns), qid, per_query=True)
     queries = Queries.make(len(columns[0]), qid=qid)
     assert queries.ids is not None
-    arms = None if arm is None else _arms(arm, queries)
     return _comparison(
         plain_ids(queries.ids),
-        {
-            name: dict(zip(names, values, strict=True))
-            if arms is None
-            else {one: np.where(own, values[0], np.nan) for one, own in arms.items()}
-            for name, values in found.items()
-        },
-        are_paired=arm is None,
+        {name: dict(zip(names, values, strict=True)) for name, values in found.items()},
         baseline=baseline,
         confidence=confidence,
         n_permutations=n_permutations,
@@ -505,15 +466,6 @@ def compare_values(
     )
 
 
-def _arms(arm: ArrayLike, queries: Queries) -> dict[str, Flags]:
-    """Return for the name of every arm which queries it has."""
-    numbers, ids = queries.groups(arm, "arm")
-    names = [str(one) for one in ids]
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise ValueError(f"arm must name at least two systems, got {names}")
-    return {name: numbers == number for number, name in enumerate(names)}
-
-
 def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
     names = list(systems)
     if len(names) < 2 or not all(isinstance(name, str) for name in names):
@@ -525,7 +477,6 @@ def _comparison(
     ids: list[Any],
     values: dict[str, dict[str, Vector]],
     *,
-    are_paired: bool = True,
     baseline: str | None,
     confidence: float,
     n_permutations: int,
@@ -552,21 +503,9 @@ def _comparison(
     paired = np.stack([_differences(*(values[m][one] for one in pair)) for m, *pair in of_pair], 1)
     rng = np.random.default_rng(random_state)
     n = single.shape[1]
-    places = [[of_system.index((m, one)) for one in pair] for m, *pair in of_pair]
-    if are_paired:  # all resampled means are of the same samples
-        resampled = bootstrap_means(np.hstack([single, paired]), n_resamples, rng)
-        mean_differences = _means(paired)
-        p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
-    else:
-        resampled = bootstrap_means(single, n_resamples, rng)
-        resampled = np.hstack(
-            [resampled, *(resampled[:, [a]] - resampled[:, [b]] for a, b in places)]
-        )
-        mean_differences = np.array([_means(single)[a] - _means(single)[b] for a, b in places])
-        known = [column[~np.isnan(column)] for column in single.T]
-        samples = [(known[a], known[b]) for a, b in places]
-        p = np.array([two_sample_test(a, b, n_permutations, random_state) for a, b in samples])
-        p_t = np.array([float(ttest_ind(a, b, equal_var=False).pvalue) for a, b in samples])
+    # All resampled means are of the same samples.
+    resampled = bootstrap_means(np.hstack([single, paired]), n_resamples, rng)
+    p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
     low, high = percentile_intervals(resampled, confidence)
     means = {
         "metric": object_array(metric for metric, _ in of_system),
@@ -578,19 +517,16 @@ def _comparison(
     }
     losses = frozenset(filter(is_loss, values))
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
-    counts = {
-        "wins": (sign * paired > 0).sum(axis=0),
-        "ties": (paired == 0).sum(axis=0),
-        "losses": (sign * paired < 0).sum(axis=0),
-    }
     differences = {
         "metric": object_array(metric for metric, _, _ in of_pair),
         "system": object_array(system for _, system, _ in of_pair),
         "against": object_array(other for _, _, other in of_pair),
-        "difference": mean_differences,
+        "difference": _means(paired),
         "low": low[n:],
         "high": high[n:],
-        **(counts if are_paired else {}),
+        "wins": (sign * paired > 0).sum(axis=0),
+        "ties": (paired == 0).sum(axis=0),
+        "losses": (sign * paired < 0).sum(axis=0),
         "p": p,
         "p_holm": _by_metric(p, len(pairs)),
         "p_t": p_t,
