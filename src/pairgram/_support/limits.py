@@ -83,7 +83,7 @@ class Limits:
     # and those of all groups may take this many bytes.
     groups_bytes: int = 1 << 30
     # Held-out rows are solved in blocks of about this many.
-    held_rows: int = 1024
+    held_rows: int = 768
     # Folds of at most this share of the rows are held out by the band form. It takes about half of
     # the time that eigenvectors do, but a square of the fold for every thread.
     fold_share: float = 1 / 4
