@@ -4,9 +4,13 @@
 #include <stdexcept>
 #include <vector>
 
+#include "support/interrupt.hpp"
+
 namespace pairgram {
 
 namespace {
+
+constexpr std::ptrdiff_t runs_at_once = 1 << 20;  // about 0.1 s
 
 // The number of a run's id among those before, or of a new one.
 class numbered_ids {
@@ -62,6 +66,7 @@ rows_by_id group_runs(std::ptrdiff_t n_runs, const std::int64_t* ids, const std:
     buffer<std::int64_t> next;
     numbered_ids number_of;
     for (std::ptrdiff_t run = 0; run < n_runs; ++run) {
+        if (run % runs_at_once == 0) check_interrupt();
         number[run] = number_of(ids[run]);
         if (size_of(number[run]) == next.size()) {
             out.first_run.push_back(run);
@@ -75,9 +80,11 @@ rows_by_id group_runs(std::ptrdiff_t n_runs, const std::int64_t* ids, const std:
         size = out.offsets[out.offsets.size() - 2];
     }
     out.order.resize(bounds[n_runs]);
-    for (std::ptrdiff_t run = 0; run < n_runs; ++run)
+    for (std::ptrdiff_t run = 0; run < n_runs; ++run) {
+        if (run % runs_at_once == 0) check_interrupt();
         for (auto row = bounds[run]; row < bounds[run + 1]; ++row)
             out.order[next[number[run]]++] = row;
+    }
     return out;
 }
 
