@@ -18,6 +18,7 @@ namespace {
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 constexpr double nothing_left = 1e-14;  // of the weight of all rows
+constexpr double least_pivot = 1e-12;   // of a refit, whose diagonal is 1
 
 // Searches a group.
 class group_searcher {
@@ -198,7 +199,6 @@ class group_searcher {
         turn(n_queries, pivots.data(), d, of_pivots.data());
         const path_models models(path);
         const auto stride = models.stride;
-        double held = 0;
         for (std::size_t u = 0; u + 1 < bounds_.size(); ++u) {
             lost_.clear();
             for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at)
@@ -209,7 +209,10 @@ class group_searcher {
                 }
             const auto n_lost = length_of(lost_) / (rank_ + 1);
             const double* const without = units_.without_rows(path, models, n_lost, lost_.data());
-            held = std::max(held, units_.held_eigenvalue());
+            if (loses(units_.held_eigenvalue(), path)) {
+                if (!refit(path, bounds_[u], bounds_[u + 1], pivots.data())) return false;
+                continue;
+            }
             for (auto at = bounds_[u]; at < bounds_[u + 1]; ++at) {
                 const auto q = members_[at], begin = rows_.begin(q);
                 const auto size = rows_.begin(q + 1) - begin;
@@ -226,7 +229,45 @@ class group_searcher {
                             found_[i * stride + j] + found_[size * stride + j];
             }
         }
-        return !loses(held, path);
+        return true;
+    }
+
+    // The scores of a unit, the members from first to last, by models of the sums of all other
+    // rows: identities would lose the digits of a direction of which it has nearly all. False for
+    // large systems.
+    bool refit(const ridge_path& path, std::ptrdiff_t first, std::ptrdiff_t last,
+               const double* pivots) {
+        const auto n = rows_.n, d = rows_.d, width = rows_.width;
+        if (d > largest_own) return false;
+        buffer<double> others(rows_.z), sums((d + 1) * (d + 1)), system(d * d), w(d);
+        for (auto at = first; at < last; ++at) {
+            const auto q = members_[at], begin = rows_.begin(q), end = rows_.begin(q + 1);
+            std::fill(others.begin() + begin * width, others.begin() + end * width, 0.0);
+        }
+        blas::syrk(d + 1, n, 1.0, others.data(), width, 0.0, sums.data(), d + 1);
+        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j) {
+            const auto root = [&](std::ptrdiff_t k) {
+                return std::sqrt(sums[k * (d + 2)] + path.alphas[j]);
+            };
+            for (std::ptrdiff_t k = 0; k < d; ++k) {
+                for (std::ptrdiff_t i = 0; i < k; ++i)
+                    system[k * d + i] = sums[i * (d + 1) + k] / (root(i) * root(k));
+                system[k * d + k] = 1;
+                w[k] = sums[k * (d + 1) + d] / root(k);
+            }
+            if (!(blas::cholesky_solve(d, system.data(), w.data()) > least_pivot)) return false;
+            for (std::ptrdiff_t k = 0; k < d; ++k) w[k] /= root(k);
+            for (auto at = first; at < last; ++at) {
+                const auto q = members_[at];
+                const double* const pivot = pivots + (q - rows_.first_query) * d;
+                for (auto i = rows_.begin(q); i < rows_.begin(q + 1); ++i) {
+                    const double* const row = features_.data() + i * (d + 1);
+                    scores_[j * n + i] = std::inner_product(row, row + d, w.data(), 0.0) +
+                                         std::inner_product(pivot, pivot + d, w.data(), 0.0);
+                }
+            }
+        }
+        return true;
     }
 
     // What the scatter of rows of so much weight is multiplied by.

@@ -358,6 +358,27 @@ def test_the_reason_of_a_loop_is_told():
         pg.fit_many(pg.RankRLS(pairs="gain_difference"), X, y, by=user)
 
 
+@every(dtype=[np.float64, np.float32], cv=[None, 3])
+def test_queries_that_hold_a_column_are_held_out_by_compiled_refits(dtype, cv):
+    rng = np.random.default_rng(0)
+    user, qid = np.arange(1200) // 40, np.arange(1200) // 4
+    X = (rng.random((1200, 8)) < 0.05) * rng.normal(1.0, 0.3, (1200, 8)).astype(dtype) + dtype(0.5)
+    y = np.round(2 * X.sum(axis=1) + rng.normal(size=1200))
+    batch = pg.fit_many(pg.RankRLSCV(cv=cv), X, y, by=user, qid=qid)
+    assert not batch.models.alone
+    for key in range(0, 30, 3):
+        at = user == key
+        alone = pg.RankRLSCV(cv=cv).fit(X[at], y[at], qid=qid[at])
+        assert alone.alpha_ == batch[key].alpha_ and (alone.coef_ == batch[key].coef_).all()
+        folds = pg.QueryKFold(10 if cv is None else cv).split(X[at], y[at], qid[at])
+        for train, test in folds:
+            model = pg.RankRLS(alone.alpha_).fit(X[at][train], y[at][train], qid=qid[at][train])
+            found, expected = alone.held_out_[test], model.predict(X[at][test])
+            np.testing.assert_allclose(
+                found, expected, rtol=0, atol=1e-5 if dtype is np.float32 else 1e-11
+            )
+
+
 def test_a_loop_over_what_compiled_code_leaves_is_told():
     X, y, user = np.tile(np.eye(4)[:, :2], (101, 1)), np.arange(404) % 4, np.arange(404) // 4
     with pytest.warns(UserWarning, match="has fitted 101 of 101 models by a loop"):

@@ -146,17 +146,19 @@ def test_scores_of_svms_in_folds_are_those_of_refits(loss, n_queries):
 def test_what_other_code_searches():
     rng = np.random.default_rng(2)
     X, y, qid, v = drawn(rng, 30, 4, 5)
-    held = X.copy()
-    held[qid == 0, 1] *= 3e3  # the largest direction is that of one query
     sets = [
         (X, y, qid, v),
         (X, 0 * y, qid, v),
         (X, np.where(qid == 0, y, 1.0), qid, v),
         (np.where(X[3, 2] == X, np.nan, X), y, qid, v),
-        (held, y, qid, v),
     ]
     states = searched(sets, np.array([1.0]), pairs="without_ties")[STATES]
-    assert states.tolist() == [0, 1, 2, 2, 2]
+    assert states.tolist() == [0, 1, 2, 2]
+    for n_features, state in ((48, 0), (49, 2)):
+        X_held, *others = drawn(rng, 60, n_features, 5)
+        X_held[others[1] == 0, 1] *= 3e3  # the largest direction is that of one query
+        states = searched([(X_held, *others)], np.array([1.0]), pairs="without_ties")[STATES]
+        assert states.tolist() == [state]
     units = np.concatenate([np.where(qid == number, 7, 0) for number in range(4)] + [qid - 1])
     sets = [(X, y, qid, v)] * 5
     states = searched(sets, np.array([1.0]), pairs="without_ties", units=units)[STATES]

@@ -105,13 +105,12 @@ def fit_many(
     together. It also fits the searches of these, with every query or group held out, or in folds:
     ``cv`` is None, a number, or a `QueryKFold` that is not shuffled or has a number as
     `random_state`. For `RankRLSCV`, `PointwiseELMCV` and `PairwiseELMCV` the spreads of columns
-    must then differ less than some 60,000 times, no query may have nearly all of a column, and data
-    sets that are one query need pairs None, or "with_ties" without a prior. Nodes and other drawn
-    maps are drawn once for all. A model has the bits of a fit of its rows alone, but for several
-    targets, where it differs by rounding; rows of a list are all float64 if one is. A search has
-    its best value and `best_score_`; `scores_`, `cv_results_` and the rest of its table are those
-    of a fit of these rows alone. Other models are
-    fitted one by one.
+    must then differ less than some 60,000 times, of more than 48 columns no query may have nearly
+    all of one, and data sets that are one query need pairs None, or "with_ties" without a prior.
+    Nodes and other drawn maps are drawn once for all. A model has the bits of a fit of its rows
+    alone, but for several targets, where it differs by rounding; rows of a list are all float64 if
+    one is. A search has its best value and `best_score_`; `scores_`, `cv_results_` and the rest of
+    its table are those of a fit of these rows alone. Other models are fitted one by one.
 
     Examples
     --------
