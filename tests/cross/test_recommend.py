@@ -451,9 +451,10 @@ def test_tables_with_lists(tmp_path):
     model.save(tmp_path / "model")
     found = pg.recommend(
         pg.load_model(tmp_path / "model"),
-        pg.scan(tmp_path / "people.parquet", qid="who"),
-        pg.scan(tmp_path / "things.parquet"),
+        pq.read_table(tmp_path / "people.parquet"),
+        pq.read_table(tmp_path / "things.parquet"),
         6,
+        user_ids="who",
         item_ids="what",
         exclude=(["u2"], [8]),
     )
@@ -477,10 +478,12 @@ def test_tables_with_lists(tmp_path):
         np.testing.assert_array_equal(other.places, found.places)
         assert (other.users == found.users).all() and (other.items == found.items).all()
     short = things.set_column(2, "thing", pa.array([[1.0]] * N_ITEMS))
-    with pytest.raises(ValueError, match=r"column 'thing' .* must hold lists of 3 numbers, as in"):
-        pg.recommend(model, pg.scan(people, exclude="who"), pg.scan(short))
+    with pytest.raises(ValueError, match=r"items must have the column 'thing\[1\]'"):
+        pg.recommend(model, people, short)
     with pytest.raises(ValueError, match="users must have the column 'person"):
-        pg.recommend(model, pg.scan(people.drop(["person"]), exclude="who"), pg.scan(things))
+        pg.recommend(model, people.drop(["person"]), things)
+    with pytest.raises(ValueError, match="users must be rows in memory"):
+        pg.recommend(model, pg.scan(people, exclude="who"), things)
 
 
 def test_missing_numbers_of_tables_are_those_of_the_fit():
@@ -493,8 +496,8 @@ def test_missing_numbers_of_tables_are_those_of_the_fit():
     model.fit(pg.scan(rows, label="y", qid="q", missing="mean"))
     some = items.copy()
     some[[2, 5], 1] = np.nan
-    things = pg.scan(pa.table(dict(zip(names[3:], some.T, strict=True))))
-    people = pg.scan(pa.table(dict(zip(names[:3], users.T, strict=True))))
+    things = pa.table(dict(zip(names[3:], some.T, strict=True)))
+    people = pa.table(dict(zip(names[:3], users.T, strict=True)))
     filled = np.where(np.isnan(some), fill_of(model)[3:], some)
     whole = np.hstack([np.repeat(users, N_ITEMS, axis=0), np.tile(filled, (N_USERS, 1))])
     scores = model.predict(pg.scan(lambda: iter([(whole, y)]))).reshape(N_USERS, N_ITEMS)

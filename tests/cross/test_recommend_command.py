@@ -49,9 +49,11 @@ def test_files_have_what_the_function_returns(files, tmp_path):
     exclude = (["u0", "u3", "u0"], [0, 50, 80])
     found = recommend(
         model,
-        scan(people, qid="user", exclude="name"),
-        scan(things, qid="item", exclude="title"),
+        people.drop(["name"]),
+        things.drop(["title"]),
         4,
+        user_ids="user",
+        item_ids="item",
         exclude=exclude,
     ).to_frame()
     run(*ALL, "--k", 4, "--exclude", "seen.parquet", "-o", "out.parquet")

@@ -88,11 +88,16 @@ def recommend(given: Any) -> None:
 
 
 def _side(model: Any, file: str, column: str, n_rows: int) -> Any:
-    """Return the table of a file with the columns that a model knows, which may be none."""
+    """Return the rows of a file with the columns that a model knows, which may be none."""
+    import pyarrow
+
     schema, names = room_with("command line", "source_of")(file).schema, model.feature_names_in_
     own = features_among(list(map(str, names)), schema.names, column)
+    if not own:
+        return np.empty((n_rows, 0))
     with naming_file(file):
-        return public("scan")(file, features=own) if own else np.empty((n_rows, 0))
+        table = public("scan")(file, features=own).with_gaps()
+        return pyarrow.table(dict(zip(table.feature_names, table.rows().X.T, strict=True)))
 
 
 def _ids(option: str, file: str, column: str) -> Any:

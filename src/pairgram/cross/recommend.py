@@ -243,7 +243,7 @@ def recommend(
     ----------
     model : fitted ranker with a `Cross` map, `BatchFit` of linear models, or any other
         Any fitted model, or the scorer that `row_scorer` of a ranker returns.
-    users : array-like, frame, table of `scan`, or list of keys
+    users : array-like, frame, or list of keys
         - For a `Cross` model, the left columns of every user: a frame with these columns, or an
           array in the order of ``feature_map_.left_``.
         - For a `BatchFit`, the keys of the users, each of them once. Users without a model get what
@@ -252,15 +252,14 @@ def recommend(
         - For another model, the columns that describe users: a frame, or an array of the first
           columns. A model of items alone takes an array of no columns, and recommends the same
           to everybody.
-    items : array-like, frame or table of `scan`, of shape (n_items, n_columns)
+    items : array-like or frame of shape (n_items, n_columns)
         The other columns: the kept and right ones of a `Cross` model, and those of an item of any
-        other. Arrays have them in ascending order. Frames and tables may have columns of lists.
-        Missing values of tables are filled as those of the fit.
+        other. Arrays have them in ascending order. Frames may have columns of lists.
+        Missing values are filled as those of the fit.
     k : int ≥ 1, default=10
     user_ids, item_ids : str, array-like or None, default=None
-        The ids of users and items: the name of a column of the frame or table, or an id for each
-        row. None takes the index of a frame of pandas, the ``qid`` of a table, or else the numbers
-        of the rows.
+        The ids of users and items: the name of a column of the frame, or an id for each row. None
+        takes the index of a frame of pandas, or else the numbers of the rows.
     exclude : sparse matrix of shape (n_users, n_items), pair of array-likes, or None, default=None
         Items that are not recommended to a user, such as those already seen: the stored entries of
         a sparse matrix, or the ids of users and of items, pair by pair.
@@ -436,14 +435,11 @@ class _OfScorer:
 def _read(
     model: BaseEstimator | BatchFit, rows: Any, name: str, ids: str | ArrayLike | None
 ) -> tuple[Any, AnyArray]:
-    """Return rows, which may be those of a table, and their ids."""
+    """Return rows and their ids."""
     argument = f"{name.removesuffix('s')}_ids"
-    stream = as_stream(rows)
-    if stream is not None:
-        column = ids if isinstance(ids, str) else None
-        rows, found = stream.items(model, column, argument)
-        ids = found if ids is None or column is not None else ids
-    elif isinstance(ids, str):
+    if as_stream(rows) is not None:
+        raise ArgumentError(name, "must be rows in memory, such as a frame, got a table of scan")
+    if isinstance(ids, str):
         ids = select_columns(rows, ids, argument)
     n_rows = rows.shape[0] if hasattr(rows, "shape") else len(rows)
     if ids is None:

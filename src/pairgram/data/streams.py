@@ -44,13 +44,6 @@ class Stream(ABC):
         """Return a fitted model of arrays, all rows that it scores, and their query ids or None."""
 
     @abstractmethod
-    def items(self, model: Any, column: str | None, argument: str) -> tuple[Any, Any]:
-        """Return all rows with the columns that a model knows, and a column of ids or None.
-
-        Errors of the column name an argument.
-        """
-
-    @abstractmethod
     def evaluate(
         self, metrics: Sequence[Any], model: Any, *, per_query: bool, of_lists: bool
     ) -> dict[str, Any]:

@@ -11,16 +11,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
-from pairgram._support.arrays import features_among, judged, require_columns
+from pairgram._support.arrays import judged
 from pairgram._support.checks import ArgumentError, Vector
 from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData
 from pairgram.data.hashed_ids import QueryIds
 from pairgram.data.queries import Queries, warn_of_missing_queries
 from pairgram.data.streams import Stream
-from pairgram.features.row_values import Chain
 from pairgram.metrics.metric import Metric, MetricSums, per_query_scores
-from pairgram.rankers.batch_fit import BatchFit
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.pairgram import Pairgram
 from pairgram.tables.columns import TableRows
@@ -104,35 +102,6 @@ class ScannedTable(Table, Stream):
         table, model = self.for_model(model)
         rows = table.rows()
         return model, rows.X, rows.query
-
-    def items(self, model: Any, column: str | None, argument: str) -> tuple[Any, Any]:
-        """Return all rows with the columns that a model knows, and a column of ids or None.
-
-        The rows are a table of pyarrow if the model knows columns by their names.
-        """
-        table, layout = self, self.layout
-        if column is not None:
-            require_columns([column], self.names_of_columns, argument, "the table")
-            table = replace(table, layout=replace(layout, qid=column))
-        names = getattr(model, "feature_names_in_", None)
-        known = layout.feature_names() if names is None else [str(name) for name in names]
-        own = features_among(known, layout.features, column)
-        if own and (names is not None or column in layout.features):
-            table = table.with_features(own)
-        fill, read = Chain.of(getattr(model, "feature_map_", None)).fill, table.layout
-        if fill is not None and names is not None:
-            values = dict(zip(known, fill.fill_, strict=True))
-            others = [values.get(one, np.nan) for one in read.feature_names()]
-            table = table.filling(np.array(others))
-        elif read.fill is None:
-            table = table.with_gaps()
-        found = table.rows()
-        rows = found.X
-        if read.features and (names is not None or isinstance(model, BatchFit)):
-            import pyarrow
-
-            rows = pyarrow.table(dict(zip(read.feature_names(), rows.T, strict=True)))
-        return rows, None if read.qid is None else found.query
 
     def evaluate(
         self, metrics: Sequence[Metric], model: Any, *, per_query: bool, of_lists: bool
