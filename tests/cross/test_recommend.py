@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, strategies as st
+from sklearn.pipeline import make_pipeline
 
 import pairgram as pg
 from axes import every
@@ -492,8 +493,8 @@ def test_missing_numbers_of_tables_are_those_of_the_fit():
     gaps = X.copy()
     gaps[::9, 4] = np.nan
     rows = pa.table(dict(zip(names, gaps.T, strict=True)) | {"y": y, "q": qid})
-    model = pg.RankRLS(feature_map=pg.Cross(names[:3], names[3:]))
-    model.fit(pg.scan(rows, label="y", qid="q", missing="mean"))
+    model = pg.RankRLS(feature_map=make_pipeline(pg.Fill(), pg.Cross(names[:3], names[3:])))
+    model.fit(pg.scan(rows, label="y", qid="q"))
     some = items.copy()
     some[[2, 5], 1] = np.nan
     things = pa.table(dict(zip(names[3:], some.T, strict=True)))

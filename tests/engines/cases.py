@@ -189,8 +189,8 @@ def cases():
         missing = np.where(np.random.default_rng(2).random(X.shape) < 0.2, np.nan, X)
         frame = pd.DataFrame(missing, columns=NAMES).assign(y=y, q=qid)
         for one in (None, "standard", "quantile"):
-            table = scan(frame, label="y", qid="q", missing="mean")
-            model = RankRLS(feature_map=one).fit(table)
+            table = scan(frame, label="y", qid="q")
+            model = RankRLS(feature_map=row_value(one, fill="mean")).fit(table)
             found.append(Case("columns with filled gaps", one or "raw", model, fills=True))
         for name in shop.TRANSFORMERS:
             model = shop.fitted(name, shop.frame(brands=shop.HARMLESS))

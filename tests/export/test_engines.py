@@ -8,6 +8,7 @@ import warnings
 import jsonschema
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -22,6 +23,7 @@ from export import schemas
 from pairgram import (
     Cross,
     ELMRank,
+    Fill,
     Kernel,
     MaxAbs,
     MaxNonzero,
@@ -165,8 +167,8 @@ def test_products_multiply_missing_values_that_are_filled(data):
     X = X.copy()
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
     frame = pandas.DataFrame(X, columns=list("abcdefgh")).assign(y=y, q=qid)
-    model = RankRLS(feature_map=Cross(["b", "e"], ["a", "d"], keep=["c"]))
-    model.fit(scan(frame, label="y", qid="q", missing="mean"))
+    model = RankRLS(feature_map=make_pipeline(Fill(), Cross(["b", "e"], ["a", "d"], keep=["c"])))
+    model.fit(scan(frame, label="y", qid="q"))
     filled = np.where(np.isnan(X), fill_of(model), X)
     for exported in (export.to_onnx(model), export.to_sql(model), export.to_python(model)):
         assert export.verify(exported, model, filled, qid).n_reordered == 0
@@ -369,9 +371,9 @@ def test_missing_values_are_filled_in(data, missing, inputs):
     X, y, qid = data
     X = X + np.arange(8.0)
     X[::7, 2], X[3::5, 6] = np.nan, np.nan
-    table = scan(lambda: iter([(X, y, qid)]), missing=missing)
-    by_table = RankRLS(feature_map=inputs).fit(table)
-    model = RankRLS(feature_map=row_value(inputs, fill=missing)).fit(X, y, qid=qid)
+    model = RankRLS(feature_map=row_value(inputs, fill=missing))
+    by_table = clone(model).fit(scan(lambda: iter([(X, y, qid)])))
+    model.fit(X, y, qid=qid)
     np.testing.assert_allclose(fill_of(by_table), fill_of(model), rtol=1e-13)
     for exported, share in (
         (export.to_onnx(model, features=NAMES), 1e-4),

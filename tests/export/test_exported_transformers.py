@@ -23,7 +23,16 @@ from sklearn.preprocessing import (
 )
 
 from axes import every
-from pairgram import Kernel, RandomNodes, RankRLS, export, load_model, make_ranking, save_model
+from pairgram import (
+    Fill,
+    Kernel,
+    RandomNodes,
+    RankRLS,
+    export,
+    load_model,
+    make_ranking,
+    save_model,
+)
 from shop import BRANDS, HARMLESS, LOG, TRANSFORMERS, columns, fitted, frame, others, targets
 
 duckdb = pytest.importorskip("duckdb")
@@ -253,8 +262,8 @@ def test_a_ranker_that_fills_what_the_steps_leave():
     gaps = X.copy()
     gaps[::7, 1] = np.nan
     scaler = StandardScaler().fit(5 + 3 * gaps)
-    ranker = RankRLS().fit(
-        scan(lambda: iter([(scaler.transform(5 + 3 * gaps), y, qid)]), missing="mean")
+    ranker = RankRLS(feature_map=Fill()).fit(
+        scan(lambda: iter([(scaler.transform(5 + 3 * gaps), y, qid)]))
     )
     model = Pipeline([("scaler", scaler), ("ranker", ranker)])
     for write in (export.to_python, export.to_sql, export.to_onnx):

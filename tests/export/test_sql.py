@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from pairgram import RankRLS, export, make_ranking, scan
+from row_value import row_value
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,8 @@ def test_a_missing_value_counts_as_in_the_model(data, run, kind, hole):
         RankRLS(feature_map=inputs) for inputs in (None, "standard", "quantile", "raw+quantile")
     ]
     filled = [
-        clone(model).fit(scan(lambda: iter([(X, y, qid)]), missing="mean")) for model in models
+        RankRLS(feature_map=row_value(inputs, fill="mean")).fit(scan(lambda: iter([(X, y, qid)])))
+        for inputs in (None, "standard", "quantile", "raw+quantile")
     ]
     for model, found in zip(filled, scored(run, filled, X, kind, hole), strict=True):
         np.testing.assert_allclose(found, model.predict(X), atol=1e-9, err_msg=str(model))

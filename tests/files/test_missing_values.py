@@ -4,10 +4,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
-from pairgram import RankRLS, RankRLSCV, RankSVM, load_model, make_ranking, save_model, scan
+from pairgram import (
+    Fill,
+    Quantile,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    load_model,
+    make_ranking,
+    save_model,
+    scan,
+)
 from parts.files import read_file, write_file
 from row_value import fill_of
 
@@ -20,12 +30,18 @@ def data():
     return X, np.where(np.isnan(X), np.nanmean(X, axis=0), X), y, qid
 
 
-def table_of(X, y, qid, missing="mean"):
-    return scan(lambda: iter([(X, y, qid)]), missing=missing)
+def table_of(X, y, qid):
+    return scan(lambda: iter([(X, y, qid)]))
 
 
 @pytest.mark.parametrize(
-    "model", [RankRLS(), RankRLSCV([1.0, 10.0]), RankSVM(), RankRLS(feature_map="raw+quantile")]
+    "model",
+    [
+        RankRLS(feature_map=Fill()),
+        RankRLSCV([1.0, 10.0], feature_map=Fill()),
+        RankSVM(feature_map=Fill()),
+        RankRLS(feature_map=make_pipeline(Fill(), Quantile(raw=True))),
+    ],
 )
 def test_files_hold_the_means(data, tmp_path, model):
     X, filled, y, qid = data
@@ -36,13 +52,13 @@ def test_files_hold_the_means(data, tmp_path, model):
     np.testing.assert_array_equal(fill_of(loaded), fill_of(model))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     np.testing.assert_allclose(loaded.predict(X), model.predict(filled), rtol=1e-12)
-    np.testing.assert_array_equal(loaded.predict(table_of(X, y, qid, None)), model.predict(X))
+    np.testing.assert_array_equal(loaded.predict(table_of(X, y, qid)), model.predict(X))
     assert np.isfinite(loaded.predict(X.astype(np.float32))).all()
 
 
 def test_rows_of_csr_are_as_they_are(data, tmp_path):
     X, filled, y, qid = data
-    model = RankRLS().fit(table_of(X, y, qid))
+    model = RankRLS(feature_map=Fill()).fit(table_of(X, y, qid))
     np.testing.assert_allclose(model.predict(sp.csr_array(filled)), model.predict(filled))
     with pytest.raises(ValueError, match="NaN"):
         model.predict(sp.csr_array(X))
@@ -50,7 +66,8 @@ def test_rows_of_csr_are_as_they_are(data, tmp_path):
 
 def test_a_fit_to_arrays_forgets_the_means(data):
     X, filled, y, qid = data
-    model = RankRLS().fit(table_of(X, y, qid)).fit(filled, y, qid=qid)
+    model = RankRLS(feature_map=Fill()).fit(table_of(X, y, qid))
+    model.set_params(feature_map=None).fit(filled, y, qid=qid)
     assert fill_of(model) is None
     with pytest.raises(ValueError, match="NaN"):
         model.predict(X)
@@ -59,7 +76,7 @@ def test_a_fit_to_arrays_forgets_the_means(data):
 def test_the_file_of_a_pipeline_holds_the_means(data, tmp_path):
     X, _, y, qid = data
     scaler = MaxAbsScaler().fit(X)
-    model = RankRLS().fit(table_of(scaler.transform(X), y, qid))
+    model = RankRLS(feature_map=Fill()).fit(table_of(scaler.transform(X), y, qid))
     pipeline = Pipeline([("scale", scaler), ("rank", model)])
     save_model(pipeline, tmp_path / "pipeline")
     loaded = load_model(tmp_path / "pipeline")
@@ -70,7 +87,7 @@ def test_the_file_of_a_pipeline_holds_the_means(data, tmp_path):
 def test_a_prior_gets_rows_without_missing_values(data, tmp_path):
     X, filled, y, qid = data
     prior = FrozenEstimator(RankSVM(feature_map="standard").fit(filled, y, qid=qid))
-    model = RankRLS(prior=prior).fit(table_of(X, y, qid))
+    model = RankRLS(prior=prior, feature_map=Fill()).fit(table_of(X, y, qid))
     assert model.prior_ is not None
     model.save(tmp_path / "model")
     for one in (model, load_model(tmp_path / "model")):
@@ -91,7 +108,7 @@ def test_a_prior_gets_rows_without_missing_values(data, tmp_path):
 )
 def test_other_values_are_refused(data, tmp_path, change, message):
     X, _, y, qid = data
-    RankRLS().fit(table_of(X, y, qid)).save(tmp_path / "model")
+    RankRLS(feature_map=Fill()).fit(table_of(X, y, qid)).save(tmp_path / "model")
     kind, arrays, settings = read_file(tmp_path / "model")
     with pytest.raises(ValueError, match=message):
         write_file(tmp_path / "other", kind, {**arrays, **change}, settings)

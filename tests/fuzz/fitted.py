@@ -132,7 +132,8 @@ def models():
     yield "RankRLS rbf of some rows, CSR", few
     gaps = np.where(X < 0.2, np.nan, X)
     yield "RankRLS of gaps", partial(_fit, RankRLS(feature_map=Fill("median")), gaps, y, qid)
-    yield "RankRLS of a table", partial(_fit_table, RankRLS(feature_map="raw+quantile"))
+    quantiles = RankRLS(feature_map=make_pipeline(Fill(), Quantile(raw=True)))
+    yield "RankRLS of a table", partial(_fit_table, quantiles)
     frame = _frame(X, ["a", "b b", "ç", "d\n"])
     yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
 
@@ -142,7 +143,7 @@ def _fit_table(estimator):
     X, y, qid = rows()
     X[1, 1] = X[4, 2] = np.nan
     qid = np.sort(qid)
-    return estimator.fit(scan(lambda: iter([(X, y, qid)]), missing="mean")), X[:5]
+    return estimator.fit(scan(lambda: iter([(X, y, qid)]))), X[:5]
 
 
 def statistics():

@@ -373,9 +373,8 @@ def test_statistics_without_gaps_go_with_all_others():
         pa.table({f"f{j}": c for j, c in enumerate(GAPS.T)} | {"y": y, "q": QID}),
         label="y",
         qid="q",
-        missing="zero",
     )
-    by_table = pg.Pairgram.from_rows(table)
+    by_table = pg.Pairgram.from_rows(table, feature_map=pg.Fill(np.zeros(5)))
     np.testing.assert_array_equal(by_table.feature_map.fill_, np.zeros(5))
     want = pg.RankRLS(feature_map=pg.Fill(0.0)).fit(GAPS, y, qid=QID)
     found = pg.RankRLS.from_pairgram(by_table).predict(

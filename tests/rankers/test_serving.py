@@ -59,7 +59,8 @@ def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
     holes = X.copy()
     holes[::7, 2] = np.nan
     fitted = [model.fit(X, y, qid=qid) for model in MODELS]
-    fitted.append(pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean")))
+    table = pg.scan(lambda: iter([(holes, y, qid)]))
+    fitted.append(pg.RankRLS(feature_map=pg.Fill()).fit(table))
     drawn = pg.RankRLS().fit(X, y, qid=qid)
     drawn.coef_ = pg.posterior(drawn, X, y, qid=qid).draw(1, random_state=1)[0]
     drawn = drawn.row_scorer()
@@ -92,7 +93,7 @@ def test_a_loaded_model_scores_soon(model, tmp_path):
 def test_missing_values():
     holes = X.copy()
     holes[::7, 2] = np.nan
-    model = pg.RankRLS().fit(pg.scan(lambda: iter([(holes, y, qid)]), missing="mean"))
+    model = pg.RankRLS(feature_map=pg.Fill()).fit(pg.scan(lambda: iter([(holes, y, qid)])))
     np.testing.assert_array_equal(model.row_scorer()(holes), model.predict(holes))
 
 
@@ -103,9 +104,9 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
     holes = X.copy()
     if missing:
         holes[::7, 2] = np.nan
-    blocks = pg.scan(lambda: iter([(holes, y, qid)]), missing=missing)
+    blocks = pg.scan(lambda: iter([(holes, y, qid)]))
     model = (
-        pg.RankRLS().fit(blocks)
+        pg.RankRLS(feature_map=missing and pg.Fill(missing)).fit(blocks)
         if inputs is None
         else pg.RankRLS(feature_map=inputs).fit(X, y, qid=qid)
     )

@@ -401,15 +401,9 @@ def table_of_a_function(estimator: Any, rows: Rows, variant: int, folder: Path) 
 
 @road
 def table_of_a_frame(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
-    """Its missing values are filled."""
     package = list(FRAMES)[variant % 3]
-    rng = np.random.default_rng(variant)
-    columns = rows.columns(weighted=variant % 2 == 1)
-    columns["f1"] = np.where(rng.random(len(rows.y)) < 0.2, np.nan, columns["f1"])
-    frame = FRAMES[package](columns)
-    missing = ("mean", "zero")[variant % 2]
-    table = pg.scan(frame, **_names(variant), missing=missing)
-    return _of_table(estimator, rows, table)
+    frame = FRAMES[package](rows.columns(weighted=variant % 2 == 1))
+    return _of_table(estimator, rows, pg.scan(frame, **_names(variant)))
 
 
 @road

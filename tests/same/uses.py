@@ -50,8 +50,8 @@ def _of_steps(*steps: Any) -> Fitted:
 def _filling(rows: Rows) -> Any:
     columns = rows.columns(weighted=False)
     columns["f1"] = np.where(np.arange(len(rows.y)) % 4 == 0, np.nan, columns["f1"])
-    table = pg.scan(pandas.DataFrame(columns), label="label", qid="query", missing="mean")
-    return pg.RankRLS(2.0, inputs="standard").fit(table)
+    table = pg.scan(pandas.DataFrame(columns), label="label", qid="query")
+    return pg.RankRLS(2.0, inputs="standard", missing="mean").fit(table)
 
 
 def _after(prior: Any, rows: Rows) -> Any:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from axes import every
-from pairgram import Clicks, Cross, Pairgram, RandomNodes, RankRLS, make_ranking, scan
+from pairgram import Clicks, Cross, Fill, Pairgram, RandomNodes, RankRLS, make_ranking, scan
 
 X, y, QUERY = make_ranking(30, (3, 9), 4, random_state=0)
 DAY, USER = QUERY // 10, QUERY % 7
@@ -86,10 +86,13 @@ def test_missing_values_of_a_table():
     gaps[::5, 1] = np.nan
 
     def table(rows):
-        return scan(frame_of(rows, gaps), label="y", qid="q", missing="zero")
+        return scan(frame_of(rows, gaps), label="y", qid="q")
 
+    filled = {"feature_map": Fill(np.zeros(X.shape[1]))}
     total, expected = (
-        (0.5 * Pairgram.from_rows(table(rows & (DAY == 0)))).update(table(rows & (DAY == 1)))
+        (0.5 * Pairgram.from_rows(table(rows & (DAY == 0)), **filled)).update(
+            table(rows & (DAY == 1))
+        )
         for rows in (np.full(len(y), True), ~GONE)
     )
     for day in range(2):

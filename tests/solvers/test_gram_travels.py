@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fuzz import forge
-from pairgram import Nystroem, Pairgram, Pairs, RandomNodes, make_ranking, scan
+from pairgram import Fill, Nystroem, Pairgram, Pairs, RandomNodes, make_ranking, scan
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,5 @@ def test_what_a_table_needs_for_statistics(data):
     X, y, qid = data
     assert Pairgram.from_rows(table_of((X, y)), pairs=None).n_rows == len(y)
     holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    with pytest.raises(
-        ValueError, match="missing of scan must be 'zero' or None: statistics do not"
-    ):
-        Pairgram.from_rows(table_of((holes, y, qid), missing="mean"))
-    zeros = Pairgram.from_rows(table_of((holes, y, qid), missing="zero"))
+    zeros = Pairgram.from_rows(table_of((holes, y, qid)), feature_map=Fill(np.zeros(X.shape[1])))
     np.testing.assert_allclose(zeros.G, statistics(np.nan_to_num(holes), y, qid).G, rtol=1e-12)

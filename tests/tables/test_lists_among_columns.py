@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pairgram import Cross, Pairgram, RankRLS, RankRLSCV, load_model, scan
+from pairgram import Cross, Fill, Pairgram, RankRLS, RankRLSCV, load_model, scan
 
 N_QUERIES, SIZE = 12, 7
 NAMES = {"label": "y", "qid": "q"}
@@ -95,8 +95,8 @@ def test_missing_numbers(rows):
     X, y, query = rows
     gaps = X.copy()
     gaps[5, 2] = gaps[9, 4] = np.nan
-    table = scan(frame_of(gaps, y, query), **NAMES, missing="mean")
-    model = RankRLS().fit(table)
+    table = scan(frame_of(gaps, y, query), **NAMES)
+    model = RankRLS(feature_map=Fill()).fit(table)
     filled = np.where(np.isnan(gaps), np.nanmean(gaps, axis=0), gaps)
     np.testing.assert_allclose(model.coef_, RankRLS().fit(filled, y, qid=query).coef_, atol=1e-10)
 

@@ -308,8 +308,9 @@ def test_errors_of_tasks_come_as_they_are(spark, rows):
     model = pairgram.RankRLS().fit(pairgram.scan(named_frame(*rows), **COLUMNS))
     with pytest.raises(ValueError, match=message):
         model.predict(table)
-    filled = pairgram.scan(frame_of(spark, broken), missing="mean", **COLUMNS)
-    assert pairgram.RankRLS().fit(filled).feature_map_.fill_.shape == (5,)
+    ranker = pairgram.RankRLS(feature_map=pairgram.Fill())
+    filled = ranker.fit(pairgram.scan(frame_of(spark, broken), **COLUMNS))
+    assert filled.feature_map_.fill_.shape == (5,)
 
 
 def test_results_that_spark_does_not_take(spark):

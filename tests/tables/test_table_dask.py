@@ -97,7 +97,9 @@ def test_missing_values_and_progress(client, tmp_path):
     write_parts(tmp_path, replace(ROWS, X=X).frame, BORDERS)
     seen = []
     fits = [
-        pg.RankRLS().fit(pg.scan(tmp_path, missing="mean", **NAMES, **named).watched(seen.append))
+        pg.RankRLS(feature_map=pg.Fill()).fit(
+            pg.scan(tmp_path, **NAMES, **named).watched(seen.append)
+        )
         for named in ({}, {"client": client})
     ]
     np.testing.assert_array_equal(fill_of(fits[0]), fill_of(fits[1]))

@@ -130,9 +130,8 @@ def test_names_with_braces_are_told_as_they_are(tmp_path):
     pq.write_table(pa.table({"label": labels, "query": [1, 1], name: [1.0, None]}), path)
     with pytest.raises(ValueError) as caught:
         pg.RankRLS().fit(pg.scan(path, label="label", qid="query"))
-    message = f"column {name!r} has a missing value: give missing='zero', missing='mean' or "
+    message = f"column {name!r} has a missing value: give the ranker feature_map=Fill('median') or"
     assert message in str(caught.value) and str(path) in str(caught.value)
-    assert "feature_map=Fill('median') or Fill(0), or fill it in before" in str(caught.value)
 
 
 def test_a_source_that_changes_between_passes():
@@ -305,7 +304,7 @@ def test_an_interrupt_ends_the_thread_and_restores_the_model(alarm):
     "model", [pg.RankRLS(), pg.RankRLSCV(), pg.RankSVM(), pg.PairwiseELM(n_nodes=5)]
 )
 def test_a_fit_that_fails_leaves_the_model_as_it_was(model):
-    model.fit(cut(missing="mean"))
+    model.fit(cut())
     before = dict(vars(model))
     frame = ROWS.frame.set_column(0, "f0", pa.array([1.0] * 399 + [None] * (len(ROWS.y) - 399)))
     with pytest.raises(ValueError, match="column 'f0' has a missing value"):
@@ -329,19 +328,15 @@ def test_an_output_that_the_table_reads(files, tmp_path, make):
     pg.predict(model, table, output=tmp_path / "scores.parquet")
 
 
-@pytest.mark.parametrize("missing", [None, "zero"])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_a_column_that_a_file_lacks(tmp_path, kind, missing):
+def test_a_column_that_a_file_lacks(tmp_path, kind):
     write = {"parquet": pq.write_table, "csv": pyarrow.csv.write_csv}[kind]
     write(ROWS.frame.slice(0, 100), tmp_path / f"a.{kind}")
     write(ROWS.frame.slice(100).drop(["f2"]), tmp_path / f"b.{kind}")
-    table = pg.scan(tmp_path, missing=missing, **NAMES)
-    if missing == "zero":
-        X = np.where((np.arange(len(ROWS.y))[:, None] >= 100) & (np.arange(4) == 2), 0, ROWS.X)
-        np.testing.assert_allclose(
-            pg.RankRLS().fit(table).coef_, pg.RankRLS().fit(X, ROWS.y, qid=ROWS.qid).coef_
-        )
-        return
+    table = pg.scan(tmp_path, **NAMES)
+    X = np.where((np.arange(len(ROWS.y))[:, None] >= 100) & (np.arange(4) == 2), 0, ROWS.X)
+    found = pg.RankRLS(feature_map=pg.Fill(0)).fit(table)
+    np.testing.assert_allclose(found.coef_, pg.RankRLS().fit(X, ROWS.y, qid=ROWS.qid).coef_)
     with pytest.raises(ValueError, match=rf"b\.{kind}, row 0, .*: column 'f2' has a missing value"):
         pg.RankRLS().fit(table)
 
@@ -419,13 +414,14 @@ def test_letor_files_that_leave_the_last_columns_out(tmp_path):
     np.testing.assert_array_equal(model.predict(test), model.predict(X))
 
 
-def test_a_validation_table_fills_its_own_missing_values():
+def test_gaps_of_a_validation_table_are_filled_as_those_of_the_fit():
     X = ROWS.X.copy()
     X[5, 1] = np.nan
-    train = pg.scan(ROWS.frame, **NAMES)
-    held = pg.scan(replace(ROWS, X=X).frame, missing="zero", **NAMES)
+    train, held = pg.scan(ROWS.frame, **NAMES), pg.scan(replace(ROWS, X=X).frame, **NAMES)
+    with pytest.raises(ValueError, match="column 'f1' has a missing value"):
+        pg.RankRLSCV().fit(train, validation=held)
     X[5, 1] = 0
-    model = pg.RankRLSCV().fit(train, validation=held)
+    model = pg.RankRLSCV(feature_map=pg.Fill(0)).fit(train, validation=held)
     expected = pg.RankRLSCV().fit(train, validation=pg.scan(replace(ROWS, X=X).frame, **NAMES))
     np.testing.assert_array_equal(model.coef_, expected.coef_)
 

@@ -43,10 +43,6 @@ def test_arrays_and_tables_take_the_same_values(missing, weight):
         want = clone(ranker).fit(rows.X, rows.y, qid=rows.qid, sample_weight=given)
         np.testing.assert_allclose(fill_of(model), fill_of(want), rtol=1e-13)
         np.testing.assert_allclose(model.predict(table), want.predict(rows.X), atol=1e-9)
-    # The table may say it in place of the model, and both may.
-    told = replace(table, missing=missing)
-    for ranker in (RankRLS(), RankRLS(feature_map=row_value(fill=missing))):
-        np.testing.assert_array_equal(fill_of(ranker.fit(told)), fill_of(model))
 
 
 @settings(max_examples=25, deadline=None)
@@ -65,14 +61,14 @@ def test_medians_of_tables_are_exact(seed, weighted, kind):
     weights[5] = 1.0
     table = table_of(rows, (50, 200), (20, 210), weight="w" if weighted else None)
     want = [median_of(rows.X, weights, k) for k in range(5)]
-    found = replace(table, missing="median").filled().layout.fill
+    found = table.filled("median").layout.fill
     np.testing.assert_allclose(found, want, rtol=1e-14)
 
 
 def test_medians_of_many_rows_are_those_of_some_that_are_drawn(set_limits):
     set_limits(sample_rows=60)
     tables = [table_of(make_rows(), borders) for borders in ((), (3, 60))]
-    found = [replace(table, missing="median").filled().layout.fill for table in tables]
+    found = [table.filled("median").layout.fill for table in tables]
     np.testing.assert_array_equal(found, [np.median(tables[0].sample(60).rows.X, axis=0)] * 2)
 
 
@@ -101,9 +97,8 @@ def test_validation_tables_take_the_values_of_the_training_rows():
     np.testing.assert_allclose(model.scores_, want.scores_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("missing", ["mean", "median"])
-def test_scores_do_not_depend_on_the_other_rows_of_their_table(missing):
+def test_gaps_of_scored_tables_are_an_error_unless_the_model_fills_them():
     rows = make_rows()
     model, gaps = RankRLS().fit(rows.X, rows.y, qid=rows.qid), with_gaps(rows)
-    zeros = model.predict(replace(table_of(gaps), missing="zero"))
-    np.testing.assert_allclose(zeros, model.predict(np.nan_to_num(gaps.X)), atol=1e-12)
+    with pytest.raises(ValueError, match="has a missing value: give the ranker feature_map=Fill"):
+        model.predict(table_of(gaps))

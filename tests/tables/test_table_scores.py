@@ -24,6 +24,7 @@ import pairgram
 from axes import every
 from pairgram import (
     ELMRank,
+    Fill,
     Kernel,
     RankRLS,
     RankRLSCV,
@@ -34,7 +35,7 @@ from pairgram import (
     scan,
 )
 from parts.tables import table_scores as row_scores
-from row_value import fill_of
+from row_value import fill_of, row_value
 from table_sources import NAMES, ROWS, cut, cut_table, make_rows, write_parts
 
 MODEL = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
@@ -267,8 +268,9 @@ def test_missing_values(missing, dtype, kind):
     if missing == "mean":
         v = rows.weight[:, None] * ~np.isnan(rows.X)
         wanted = (v * np.nan_to_num(rows.X.astype(float))).sum(axis=0) / v.sum(axis=0)
-    table = cut_table(frame, [3, 99], [50, 60], missing=missing, weight="w", **NAMES)
-    found = clone(kind).fit(table)
+    table = cut_table(frame, [3, 99], [50, 60], weight="w", **NAMES)
+    value = row_value(kind.feature_map, fill=missing)
+    found = clone(kind).set_params(feature_map=value).fit(table)
     np.testing.assert_allclose(fill_of(found), wanted, rtol=1e-12)
     X = np.where(np.isnan(rows.X), fill_of(found).astype(dtype), rows.X)
     on_arrays = clone(kind).fit(X, rows.y, qid=rows.qid, sample_weight=rows.weight)
@@ -284,15 +286,16 @@ def test_missing_values(missing, dtype, kind):
     unweighted = cut_table(frame, [3], [50], **NAMES)
     assert evaluate("ndcg@10", unweighted, found)["ndcg@10"] == pytest.approx(wanted, rel=1e-12)
     whole = make_rows(dtype=dtype)
-    assert fill_of(clone(found).fit(cut(whole))) is None
-    assert fill_of(found.fit(whole.X, whole.y, qid=whole.qid)) is None
+    assert fill_of(clone(kind).fit(cut(whole))) is None
+    found.set_params(feature_map=kind.feature_map).fit(whole.X, whole.y, qid=whole.qid)
+    assert fill_of(found) is None
 
 
 def test_missing_values_with_a_prior():
     rows, frame = with_gaps()
     prior = FrozenEstimator(LinearRegression().fit(make_rows().X, rows.y))
-    table = cut_table(frame, [3], [50], missing="mean", **NAMES)
-    found = RankRLS(prior=prior).fit(table)
+    table = cut_table(frame, [3], [50], **NAMES)
+    found = RankRLS(prior=prior, feature_map=Fill()).fit(table)
     filled = np.where(np.isnan(rows.X), fill_of(found), rows.X)
     scores = (filled @ found.coef_) + prior.predict(filled)
     np.testing.assert_allclose(found.predict(table), scores, rtol=1e-9)
@@ -314,7 +317,7 @@ def test_progress_counts_every_row_of_every_pass(tmp_path):
 
 
 def test_a_fitted_model_is_the_same_after_a_copy(tmp_path):
-    model = RankRLS(feature_map="standard", prior=np.zeros(4)).fit(cut(missing="mean"))
+    model = RankRLS(feature_map="standard", prior=np.zeros(4)).fit(cut())
     assert clone(model).get_params().keys() == model.get_params().keys()
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(cut()), model.predict(cut()))

@@ -429,7 +429,7 @@ def test_pandas_with_nullable_columns():
             "q": pd.array(["u", "u", "u"], "string"),
         }
     )
-    table = scan(frame, label="y", qid="q", missing="zero").filled()
+    table = scan(frame, label="y", qid="q").filled(0)
     X, y = read(table)
     np.testing.assert_array_equal(X, [[1, 1, 2], [0, 0, 4], [3, 0, 2]])
     np.testing.assert_array_equal(y, [0, 1, 2])
@@ -550,7 +550,7 @@ def test_numbers_of_text_that_come_after_the_first_rows(tmp_path, early, late):
         sources += [(tmp_path / "a.csv", wanted), (tmp_path / "a.tsv", wanted)]
         sources += [(tmp_path / "a.tsv.gz", wanted)]
     for source, values in sources:
-        table = scan(source, label="y", features="price", missing="zero").filled()
+        table = scan(source, label="y", features="price").filled(0)
         assert np.array_equal(read(table)[0][:, 0], np.where(np.isnan(values), 0.0, values))
 
 
@@ -618,7 +618,7 @@ def test_numbers_of_other_types_in_the_next_file(tmp_path, types, order, ending)
         path = tmp_path / f"{name}.{ending}"
         write = pq.write_table if ending == "parquet" else pyarrow.feather.write_feather
         write(frame, path)
-    table = scan(tmp_path / f"*.{ending}", label="y", features="x", missing="zero").filled()
+    table = scan(tmp_path / f"*.{ending}", label="y", features="x").filled(0)
     found = read(table)[0][:, 0]
     wanted = [
         [0.0 if one is None else float(one) for one in column.to_pylist()] for column in columns
@@ -728,9 +728,9 @@ def test_columns_of_all_files_are_united(tmp_path, write):
     getattr(frame, write)(tmp_path / f"a.{kind}", index=False)
     getattr(later, write)(tmp_path / f"b.{kind}", index=False)
     for source in (tmp_path, tmp_path / f"*.{kind}", [tmp_path / f"{one}.{kind}" for one in "ab"]):
-        table = scan(source, label="y", qid="q", missing="zero")
+        table = scan(source, label="y", qid="q")
         assert list(table.layout.features) == ["f", "g"]
-        X, _ = read(table.filled())
+        X, _ = read(table.filled(0))
         assert X.tolist() == [[1, 0], [2, 0], [3, 0], [4, 0], *[[0.5, 1]] * 4]
     with pytest.raises(ValueError, match=rf"a\.{kind}, row 0.*column 'g' has a missing value"):
         RankRLS().fit(scan(tmp_path, label="y", qid="q"))

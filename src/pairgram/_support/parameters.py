@@ -32,7 +32,6 @@ InputsName = Literal[
 ]
 ListKind = Literal["raw+rank", "rank", "standard", "runs"]
 Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
-Missing = Literal["zero", "mean", "median"]
 FillName = Literal["mean", "median"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
 LoggingEngine = Literal["solr", PluginName, "vespa"]  # whose features can be read
@@ -199,7 +198,6 @@ PARAMETERS: Mapping[str, Setting] = {
     "loss": choice(*words(Loss)),
     "tol": POSITIVE,
     "time_budget": optional(POSITIVE),
-    "missing": optional(choice(*words(Missing))),
 }
 # What a file holds of parameters, if that is not the same: a file has no callables, and only JSON.
 _STORED: Mapping[str, Setting] = {

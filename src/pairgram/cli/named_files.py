@@ -160,7 +160,9 @@ def scan(given: Any, file: str, width: int = 0, **own: Any) -> Any:
     if file == "-":
         raise ValueError("FILE must not be -, standard input, if it is a table")
     with naming_file(file):
-        table = public("scan")(file, **{**given.columns, **own})
+        told = {**given.columns, **own}
+        told.pop("missing", None)  # which is for the model
+        table = public("scan")(file, **told)
     if getattr(given, "one_query", False):  # rows without ids are one list
         table = replace(table, is_one_list=True)
     return table.widened(width)
@@ -187,14 +189,14 @@ def scan_assuming(given: Any, file: str) -> tuple[Any, list[str]]:
     """
     assumed = []
     try:
-        table = scan(given, file, missing=None)
+        table = scan(given, file)
     except ArgumentError as error:
         if given.features or error.found != NO_NUMBERS:
             raise
         kinds = [f"{printable(name)} ({kind})" for name, kind in error.kinds.items()]
         assumed = [f"left out {', '.join(kinds)}"]
         try:
-            table = scan(given, file, missing=None, exclude=[*(given.exclude or ()), *error.kinds])
+            table = scan(given, file, exclude=[*(given.exclude or ()), *error.kinds])
         except ArgumentError as none_left:
             raise error if none_left.found == NO_COLUMN else none_left from None
     if given.features or table.advice:

@@ -189,6 +189,9 @@ def train(given: Any) -> None:
         except ArgumentError as error:
             says = not on_table or given.features or given.missing
             if says or error.found != "NaN" or error.parameter not in (None, "X"):
+                if error.found == "NaN" and on_table:
+                    filled = "the ranker feature_map=Fill('median') or Fill(0)"
+                    error.text = error.text.replace(filled, "--missing mean, median or zero")
                 raise
             rows.assumed.append("missing values count as the mean of their column")
             search = fit("mean")
@@ -231,7 +234,6 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     if valid is not None:  # whose features are those of the training rows
         own = {
             "exclude": None,
-            "missing": None,
             "features": None if table.advice else [*table.layout.features],
         }
         held_out = scan(given, valid, table.n_features, **own)

@@ -383,8 +383,7 @@ class Columns:
         name = self.feature_names()[column]
         error = placed_error(
             f"{place.row(int(row))}: column {name!r} has a missing value: ",
-            "give {missing='zero'}, {missing='mean'} or {missing='median'}{=, or the ranker "
-            "feature_map=Fill('median') or Fill(0)}, or fill it in before",
+            "give the ranker feature_map=Fill('median') or Fill(0), or fill it in before",
         )
         error.found, error.kinds = "NaN", {name: "a missing value"}
         raise error

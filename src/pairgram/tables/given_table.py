@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
@@ -71,11 +72,9 @@ class GivenTable(GivenRows):
         if model._needs_queries and not self.has_queries:
             text = f"{name}.fit compares rows within queries: {table.advice_on_ids}"
             raise ArgumentError(None, text)
-        if preparation.filler is not None:
-            table = table.with_missing(preparation.filler.checked_value())
         table.survey()
-        self._model, self._preparation = model, preparation
-        self.table = table.filled()
+        self._model, self._preparation, filler = model, preparation, preparation.filler
+        self.table = table if filler is None else table.filled(filler.checked_value())
         model.n_features_in_ = self.table.n_features
         model.__dict__.pop("feature_names_in_", None)
         if self.table.feature_names is not None:
@@ -88,12 +87,8 @@ class GivenTable(GivenRows):
     @property
     def fill(self) -> Fill | None:
         """What takes the place of missing values, or None."""
-        table = self.table
-        if table.missing is None:
-            return None
-        by_word = isinstance(table.missing, str) and table.missing != "zero"
-        word = table.missing if by_word else table.layout.fill
-        return Fill(word)._of(table.layout.fill, table.feature_names)
+        filler, table = self._preparation.filler, self.table
+        return filler and clone(filler)._of(table.layout.fill, table.feature_names)
 
     @cached_property
     def _drawn(self) -> RankingData:
@@ -218,4 +213,4 @@ def same_columns(table: Table, other: Any) -> Any:
     other.require_labels("validation")
     other.survey()
     fill = table.layout.fill
-    return other.filled() if fill is None else other.filling(fill)
+    return other if fill is None else other.filling(fill)

@@ -24,7 +24,7 @@ from pairgram._support.checks import (
     verbatim,
     warn_caller,
 )
-from pairgram._support.parameters import Missing, check, check_size
+from pairgram._support.parameters import check_size
 from pairgram.tables.columns import (
     Columns,
     TableRows,
@@ -61,7 +61,6 @@ def scan(
     weight: str | None = None,
     groups: str | None = None,
     propensity: str | None = None,
-    missing: Missing | None = None,
     n_features: int | None = None,
     client: Client | None = None,
 ) -> Table:
@@ -122,12 +121,6 @@ def scan(
     propensity : str or None, default=None
         The column of propensities, as those of `Clicks`. The label is then the column
         of clicks.
-    missing : {"zero", "mean", "median"} or None, default=None
-        What replaces missing features (null or NaN) if the ranker has no `Fill` of its own: 0, or
-        the weighted mean or median of the column over the rows that have a value. The values become
-        part of the fitted model, as its `Fill`. A model that has such values uses them for every
-        table that it scores; another one scores tables with None or "zero". With None, and a ranker
-        without `Fill`, a missing feature is an error.
     n_features : int or None, default=None
         The number of features of LETOR files, which omit zeros. None takes the largest index that
         they contain, at most 8,192: `load_letor` reads wider files as sparse rows. Validation
@@ -190,7 +183,6 @@ def scan(
     >>> pairgram.RankRLSCV().fit(table).predict(table).shape
     (2000,)
     """
-    check("missing", missing)
     found = source_of(source)
     names: Any = features
     wanted: dict[str, int] = {}
@@ -212,7 +204,7 @@ def scan(
         engine = DaskEngine(client)
     columns = _measured(columns, engine, found, wanted)
     table = ScannedTable(
-        columns, found.partitions, engine, missing, found.files, found.folders, found.advice
+        columns, found.partitions, engine, found.files, found.folders, found.advice
     )
     if n_features is not None:
         check_size("n_features", n_features)

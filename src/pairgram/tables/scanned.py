@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import judged
-from pairgram._support.checks import ArgumentError, Vector
+from pairgram._support.checks import ArgumentError
 from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData
 from pairgram.data.hashed_ids import QueryIds
@@ -63,8 +63,8 @@ class ScannedTable(Table, Stream):
             )
         total._require_names(self.feature_names)
         self.survey()
-        fill = self._fill_of(total)
-        table = self.filled() if fill is None else self.filling(fill)
+        fill = total._fill_of(self.n_features, is_sparse=False)
+        table = self if fill is None else self.filling(fill)
         first, feature_map = total._total.sums is None, total._total.feature_map
         if feature_map is not None and first:
             rows = table.sample(limits.now.sample_rows).rows.X
@@ -77,24 +77,6 @@ class ScannedTable(Table, Stream):
         block, needs_queries = partial(_added, empty, pattern), not settings.joins_all_rows
         found = table.reduce(Task(block, _both_added, needs_queries=needs_queries))
         return found if first else total._combine(found, 1)
-
-    def _fill_of(self, statistics: Pairgram) -> Vector | None:
-        """Return what takes the place of missing values; the table may say "zero" itself."""
-        if self.missing not in (None, "zero"):
-            raise ArgumentError(
-                "missing",
-                "{=of scan }must be 'zero' or None: statistics do not hold means and medians, "
-                "which would differ from table to table{=. Give the values themselves, such as "
-                "Pairgram(feature_map=model.feature_map_)}",
-            )
-        fill = statistics._fill_of(self.n_features, is_sparse=False)
-        if self.missing is None:
-            return fill
-        if fill is not None and fill.any():
-            raise ArgumentError(
-                "missing", "{=of scan }must not be given: the statistics have other values than 0"
-            )
-        return np.zeros(self.n_features)
 
     def arrays(self, model: Any) -> tuple[Any, Any, Any]:
         """Return a model of arrays, all rows that it scores, and their query ids or None."""

@@ -73,7 +73,6 @@ class Table:
         Consecutive rows, in the order of the source. It is empty for a frame of Spark.
     engine : LocalEngine, DaskEngine or SparkEngine
         Where the rows are worked on.
-    missing : {"zero", "mean", "median"} or None
     files : SeenFiles
         The files that hold the rows, as `scan` saw them; none if the rows are in no files.
     folders, advice : as those of `Source`
@@ -86,7 +85,6 @@ class Table:
     layout: Columns
     partitions: tuple[Partition, ...]
     engine: Any
-    missing: Any = None
     files: SeenFiles = NO_FILES
     folders: Collection[str] = ()
     advice: str = ""
@@ -287,54 +285,30 @@ class Table:
         before = np.cumsum([0, *self.n_rows()]).tolist()
         return self.of_rows(partial(drawn_of, size, before, with_gaps), partial(join_drawn, size))
 
-    def with_missing(self, missing: Any) -> Self:
-        """Return the same table, whose missing values are replaced as a model says, if it does.
-
-        Raises
-        ------
-        ValueError
-            If `scan` was told another way.
-        """
-        if not isinstance(missing, str) and not missing.any():
-            missing = "zero"
-        if missing is self.missing or str(missing) == self.missing:
-            return self
-        if self.missing is not None:
-            raise ArgumentError(
-                "missing",
-                f"of scan is {self.missing!r}, but the model has Fill({missing!r}): give one",
-            )
-        return replace(self, missing=missing)
-
-    def filled(self) -> Self:
-        """Return the same table with what takes the place of missing values, as `missing` says.
+    def filled(self, value: Any) -> Self:
+        """Return the same table with what takes the place of missing values, as `Fill` has it.
 
         Means and medians of columns are taken over the rows that have a value, with their weights,
         medians over `Limits.sample_rows` of the rows, if there are more. Both take a pass. A column
         without values gets 0, with a warning.
         """
-        if self.missing is None:
-            return self
-        if not isinstance(self.missing, str) or self.missing == "zero":
-            values = 0.0 if isinstance(self.missing, str) else self.missing
-            return self.filling(np.array(np.broadcast_to(values, self.n_features)))
-        known = self.filling(np.full(self.n_features, np.nan))
-        if self.missing == "mean":
+        if not isinstance(value, str):
+            return self.filling(np.array(np.broadcast_to(value, self.n_features)))
+        known = self.with_gaps()
+        if value == "mean":
             weights, means = known.of_rows(_means, _join_means)
             fill = np.where(weights > 0, means, np.nan)
         else:
             drawn = known.sample(limits.now.sample_rows, with_gaps=True).rows
             fill = known_medians(drawn.X, drawn.weights)
-        table = self.filling(without_unknown(fill, self.missing, self.feature_names))
+        table = self.filling(without_unknown(fill, value, self.feature_names))
         if not np.isfinite(fill[~np.isnan(fill)]).all():
             with table._naming_infinity():
                 raise ArgumentError("X", "must not hold infinity", found="infinity")
         return table
 
     def with_gaps(self) -> Self:
-        """Return the same table, whose missing values are NaN unless `missing` says otherwise."""
-        if self.missing is not None:
-            return self.filled()
+        """Return the same table, whose missing values are NaN."""
         return self.filling(np.full(self.n_features, np.nan))
 
     def filling(self, fill: Vector | None) -> Self:
@@ -344,18 +318,15 @@ class Table:
     def for_model(self, model: Any) -> tuple[Self, Any]:
         """Return the table as a fitted model needs it, and a model that takes its arrays.
 
-        Missing values are replaced by the model's fill values. If the model has none, they are 0
-        with ``missing="zero"``, or else the steps of a pipeline decide. LETOR files get the
-        features that they leave out. If the table has columns with the names of the model's
-        features, these are read, in the model's order. Of a pipeline that encodes text, those
-        columns are read that its steps read.
+        Missing values are replaced by the model's fill values, or left to the steps of a pipeline.
+        LETOR files get the features that they leave out. If the table has columns with the names of
+        the model's features, these are read, in the model's order. Of a pipeline that encodes text,
+        those columns are read that its steps read.
 
         Raises
         ------
         ValueError
-            If the table has other features than the model was fitted to; if `missing` asks for
-            means or medians that the model does not have, or for 0 where it has other values; or if
-            it is given for a pipeline.
+            If the table has other features than the model was fitted to.
         """
         if (scorer := self._scorer_of_text(model)) is not None:
             table = self._with_texts(scorer.names, scorer.texts, scorer.feature_names_in_)
@@ -374,22 +345,14 @@ class Table:
             raise ValueError(
                 f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
             )
-        best, missing = getattr(model, "best_estimator_", model), self.missing
-        fill, has_steps = Chain.of(getattr(best, "feature_map_", None)).fill, hasattr(best, "steps")
-        is_zero = missing == "zero"
-        is_own = has_steps or (not is_zero if fill is None else is_zero and fill.fill_.any())
+        best = getattr(model, "best_estimator_", model)
+        fill = Chain.of(getattr(best, "feature_map_", None)).fill
         if table.layout.fill is not None:
             pass
-        elif missing is not None and is_own:  # of these rows, or others than those of the fit
-            raise ArgumentError(
-                "missing",
-                f"must be None for this model, which says itself what takes the place of missing "
-                f"values, by its steps or as Fill('median'), got {missing!r}",
-            )
         elif fill is not None:
             table = table.filling(fill.fill_)
-        else:
-            table = table.with_gaps() if has_steps else table.filled()
+        elif hasattr(best, "steps"):
+            table = table.with_gaps()
         return table, without_names(model)
 
     def _scorer_of_text(self, model: Any) -> Any:
@@ -439,9 +402,6 @@ class Table:
         ValueError
             If a column is not there, or has lists of another length than in the fit.
         """
-        if self.missing is not None:
-            text = "must be None for a pipeline that reads text, whose steps fill what is missing"
-            raise ArgumentError("missing", f"{text}, got {self.missing!r}")
         own = self.layout.features
         columns = [name if name in own else name.rpartition("[")[0] for name in names]
         for name, column in zip(names, columns, strict=True):
