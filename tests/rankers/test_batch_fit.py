@@ -471,6 +471,16 @@ def test_scores_have_the_bits_of_each_model(n_features, dtype):
             assert (scores[keys == key] == batch[key].predict(rows[keys == key])).all()
 
 
+def test_scores_that_overflow_float32_are_an_error():
+    rng = np.random.default_rng(0)
+    X, y, user = rng.normal(size=(20, 3)), 1e12 * rng.normal(size=20), np.repeat([0, 1], 10)
+    batch = pg.fit_many(pg.RankRLS(), X, y, by=user)
+    huge = np.full((2, 3), 1e30, np.float32)
+    for predict in (batch[0].predict, lambda X: batch.predict(X, [0, 1])):
+        with pytest.raises(ValueError, match="scores of its rows overflow float32"):
+            predict(huge)
+
+
 def test_keys_are_found_and_iterated_over_as_those_of_a_dict():
     X, y, user = pg.make_ranking(5, 6, 3, random_state=0)
     batch = pg.fit_many(pg.RankRLS(), X, y, by=user + 3)

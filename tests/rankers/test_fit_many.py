@@ -423,6 +423,21 @@ def test_one_set_that_fails_leaves_no_other_to_a_loop():
         assert not batch.models.alone and sum(error is not None for error in batch.errors_) == 1
 
 
+def test_weights_of_queries_mean_nothing_for_pairs_of_all_rows():
+    X, y, user, _, _ = rows_of_users()
+    ranker = pg.RankRLS(pairs=pg.Pairs(scope="global"))
+    with pytest.raises(ValueError, match="query_weight must be None: all rows form pairs"):
+        pg.fit_many(ranker, X, y, by=user, query_weight=np.full(len(y), 2.0))
+
+
+@every(rows=[lambda X: X.tolist(), lambda X: X.astype(np.float32), np.asarray])
+def test_an_empty_data_set_fails_alone(rows):
+    X, y, _, _, _ = rows_of_users()
+    with pytest.warns(FitFailedWarning, match="1 of 2 data sets have no model"):
+        batch = pg.fit_many(pg.RankRLS(), [(X[:0], y[:0]), (rows(X), y > 1)])
+    assert (batch.errors_[0] is None, batch.errors_[1]) == (False, None)
+
+
 def test_labels_without_a_target_are_refused():
     with pytest.raises(ValueError, match="y must have a column or more"):
         pg.fit_many(pg.RankRLS(), np.ones((3, 2)), np.empty((3, 0)))

@@ -444,16 +444,19 @@ def compare_values(
     names = _checked_names(values, "values")
     tables = {name: dict(values[name]) for name in names}
     ids = {name: np.asarray(table.pop("qid", ())).tolist() for name, table in tables.items()}
-    first = names[0]
+    first, found = names[0], dict[str, dict[str, Vector]]()
+    if not ids[first] or not tables[first]:
+        raise ValueError(f"values of {first!r} must have queries, as 'qid', and metrics")
     for name, table in tables.items():
-        if ids[name] != ids[first] or table.keys() != tables[first].keys() or not table:
+        if ids[name] != ids[first] or table.keys() != tables[first].keys():
             raise ValueError(
                 f"values of {name!r} must have the queries, as 'qid', and the metrics of {first!r}"
             )
-    found = {
-        metric: {name: real_array(table[metric], metric) for name, table in tables.items()}
-        for metric in tables[first]
-    }
+        for metric, column in table.items():
+            of_queries = real_array(column, f"{metric} of {name!r}")
+            if of_queries.shape != (len(ids[name]),):
+                raise ValueError(f"{metric} of {name!r} must be one number for each query")
+            found.setdefault(metric, {})[name] = of_queries
     return _comparison(
         ids[first],
         found,

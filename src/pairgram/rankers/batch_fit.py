@@ -36,7 +36,7 @@ from pairgram.features.row_values import Chain
 from pairgram.files.read_write import read_file, write_file
 from pairgram.rankers.linear_ranker import LinearRanker
 from pairgram.rankers.load import describe_part, restore_part
-from pairgram.rankers.scores import checked_rows
+from pairgram.rankers.scores import checked_rows, in_float32
 
 if TYPE_CHECKING:
     from pairgram._support.types import BaseEstimator
@@ -317,7 +317,8 @@ class BatchFit:
         if not len(known):
             return scores
         if self.models.coefs is not None:
-            scores[known] = self._products(rows, known, of_row)
+            found = self._products(rows, known, of_row)
+            scores[known] = in_float32(found) if is_narrow else found
             return scores
         groups = Queries.make(len(known), qid=of_row[known])
         for group in range(groups.n_queries):

@@ -71,7 +71,13 @@ class DataSets:
     alone: Callable[[], DataSets] | None = None
 
     def row_sets(self, one_list: bool) -> RowSets:
-        """Return what compiled code takes, each set as one query if it is `one_list`."""
+        """Return what compiled code takes, each set as one query if it is `one_list`.
+
+        Raises
+        ------
+        ValueError
+            If there are weights of queries, which then mean nothing.
+        """
         by, queries, told, y = self.by, self.by, self.told, self.y
         bounds = np.arange(by.n_queries + 1)
         if "qid" in told and not one_list:
@@ -85,6 +91,8 @@ class DataSets:
         sets = RowSets(data, bounds, self.blocks, y, np.ones_like(bounds[1:]))
         if told.keys() - {"qid"}:
             sets = self._weighted(sets)
+            if one_list:
+                sets.data.as_one_query()  # which refuses weights of queries
         return sets._replace(**self.of_targets or {})
 
     def _weighted(self, sets: RowSets) -> RowSets:
@@ -306,7 +314,8 @@ def _read_each(problems: Sequence[Any]) -> _Read:
             )
         X, y, *ids = problem
         labels = np.ravel(real_array(y, f"y of data set {number}"))
-        rows = read_rows(X, f"X of data set {number}")
+        is_empty = getattr(X, "shape", (1,))[0] == 0
+        rows: Any = np.empty(X.shape) if is_empty else read_rows(X, f"X of data set {number}")
         read.append((rows, labels, ids[0] if ids else None, column_names(X)))
         n_columns, names, (n_rows, width) = read[0][0].shape[1], read[0][3], rows.shape
         wanted = None

@@ -108,9 +108,10 @@ def fit_many(
     must then differ less than some 60,000 times, of more than 48 columns no query may have nearly
     all of one, and data sets that are one query need pairs None, or "with_ties" without a prior.
     Nodes and other drawn maps are drawn once for all. A model has the bits of a fit of its rows
-    alone, but for several targets, where it differs by rounding; rows of a list are all float64 if
-    one is. A search has its best value and `best_score_`; `scores_`, `cv_results_` and the rest of
-    its table are those of a fit of these rows alone. Other models are fitted one by one.
+    alone, but for several targets, where it differs by rounding, or by its `tol` for RankSVM; rows
+    of a list are all float64 if one is. A search has its best value and `best_score_`; `scores_`,
+    `cv_results_` and the rest of its table are those of a fit of these rows alone. Other models are
+    fitted one by one.
 
     Examples
     --------

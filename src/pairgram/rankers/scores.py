@@ -243,11 +243,14 @@ def scores_of(ranker: BaseEstimator, X: Matrix) -> AnyArray:
     scores = _scores_of(ranker, feature_map, X)
     if not np.isfinite(scores).all():
         _refuse_rows(ranker, feature_map, X, int(np.argmin(np.isfinite(scores))))
-    if X.dtype == np.float64:
-        return scores
-    if np.abs(scores).max(initial=0.0) > np.finfo(X.dtype).max:
+    return scores if X.dtype == np.float64 else in_float32(scores)
+
+
+def in_float32(scores: Vector) -> AnyArray:
+    """Return scores as float32; it is a ValueError if one overflows."""
+    if np.abs(scores).max(initial=0.0) > np.finfo(np.float32).max:
         raise ValueError("X too large: scores of its rows overflow float32")
-    return scores.astype(X.dtype)
+    return scores.astype(np.float32)
 
 
 def _refuse_rows(
