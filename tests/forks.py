@@ -5,12 +5,12 @@ import os
 from multiprocessing import forkserver
 
 FRESH = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
-LIBRARIES = ["pandas", "dask.dataframe", "distributed", "pairgram.cli.app", "pairgram.datasets"]
-LIBRARIES += ["pydantic.type_adapter", "skops.io"]
-LIBRARIES += ["pairgram.tables.dask", "pairgram.solvers.pairgram"]
-LIBRARIES += ["pairgram.cross.interactions", "pairgram.comparing.comparison"]
-ROOMS = ("load", "rank_rls", "rank_svm", "elm_rank", "fit_many", "recommend")
-LIBRARIES += [f"pairgram.rankers.{one}" for one in ROOMS]
+LIBRARIES = ["pandas", "dask.dataframe", "distributed", "pydantic.type_adapter", "skops.io"]
+# Of the package, where they are.
+OWN = ("cli.app", "datasets", "tables.dask", "solvers.pairgram", "cross.interactions")
+OWN += ("comparing.comparison", "cross.recommend", "rankers.load", "rankers.rank_rls")
+OWN += ("rankers.rank_svm", "rankers.elm_rank", "rankers.fit_many")
+LIBRARIES += [f"pairgram.{one}" for one in OWN]
 
 
 def start(code, *arguments):
