@@ -954,10 +954,9 @@ def test_a_broken_pipe_is_quiet(model_file, tmp_path, with_streams):
         try:
             assert with_streams(predict, output=pipe) == ("", "")
         finally:
-            with contextlib.suppress(
-                OSError
-            ):  # otherwise the thread would wait for ever for a failed command
-                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+            while not line.done():  # it would wait for ever for a command that has failed
+                with contextlib.suppress(OSError):
+                    os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
         assert line.result().endswith("\n")
 
 
