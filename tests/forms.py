@@ -6,8 +6,8 @@ import pairgram
 
 
 def in_form(form, model):
-    """Return a ranker that solves this form, and so do its clones; "auto" leaves it as it is."""
-    if form == "auto":
+    """Return a ranker that solves this form, and so do its clones; "smaller" leaves it as it is."""
+    if form == "smaller":
         return model
     base = type(model)
 
@@ -21,4 +21,4 @@ def in_form(form, model):
 def __getattr__(name):
     """Return a function that makes a ranker of a class, with the argument `form` besides."""
     kind = getattr(pairgram, name)
-    return lambda *args, form="auto", **named: in_form(form, kind(*args, **named))
+    return lambda *args, form="smaller", **named: in_form(form, kind(*args, **named))

@@ -67,7 +67,7 @@ def test_fits_equal_explicit_solutions(limits_of, problem, pairs, weighting, how
     w0, o = rng.normal(size=problem.X.shape[1]), rng.normal(size=len(problem.y))
     X = sp.csr_array(problem.X) if how in ("sparse", "iterated") else problem.X
     named = {"pairs": pg.Pairs(pairs, weighting=weighting, target=target), "scale": how == "scaled"}
-    form = how if how in ("primal", "dual") else "auto"
+    form = how if how in ("primal", "dual") else "smaller"
     model = forms.RankRLS(alpha, **named, form=form, prior=w0)
     rows = {"qid": problem.query, "sample_weight": problem.v, "query_weight": problem.query_weight}
     with limits_of(**BY_STEPS) if how == "iterated" else nullcontext():
@@ -153,7 +153,7 @@ def test_folds_equal_refits(form, by_rows, pairs, scale):
     qid = np.zeros_like(qid) if by_rows else qid
     splitter = KFold(3, shuffle=True, random_state=0) if by_rows else pg.QueryKFold(3)
     splits = list(splitter.split(X, y, None if by_rows else qid))
-    form = "auto" if scale else form
+    form = "smaller" if scale else form
     model = forms.RankRLSCV(
         ALPHAS,
         pairs=pairs,

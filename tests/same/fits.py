@@ -117,7 +117,7 @@ KINDS = {
             "target": ("label", "gain", "label", "gain", "label"),
             "scale": (False, True, False, False),
             "inputs": (*INPUTS, None),
-            "form": ("auto", "primal", "auto", "auto", "dual"),
+            "form": ("smaller", "primal", "smaller", "smaller", "dual"),
         },
     ),
     "RankRLS of a map": Kind(
@@ -155,7 +155,7 @@ KINDS = {
             "weighting": WEIGHTING,
             "inputs": (None, *INPUTS),
             "cv": CV,
-            "form": ("auto", "auto", "primal", "dual", "auto"),
+            "form": ("smaller", "smaller", "primal", "dual", "smaller"),
             **SEARCH,
         },
     ),

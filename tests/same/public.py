@@ -29,7 +29,7 @@ class Public:
         return Public(found) if callable(found) or isinstance(found, ModuleType) else found
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        form = named.pop("form", "auto") if "form" not in _parameters(self._it) else "auto"
+        form = named.pop("form", "smaller") if "form" not in _parameters(self._it) else "smaller"
         return in_form(form, self._it(*positional, **_in_its_words(self._it, named)))
 
 

@@ -33,7 +33,7 @@ ALPHAS = (100.0, 1.0, 0.01)
 FORMS = [
     ("primal", None),
     ("dual", None),
-    *(("auto", kernel) for kernel in ("rbf", "laplacian", "polynomial", "tanimoto")),
+    *(("smaller", kernel) for kernel in ("rbf", "laplacian", "polynomial", "tanimoto")),
 ]
 N_QUERIES, QUERY_SIZE = 6, 10
 QUERY = np.repeat(np.arange(N_QUERIES), QUERY_SIZE)
@@ -297,7 +297,7 @@ def test_close_rows_do_not_tie():
     query = np.repeat(np.arange(20), 10)
     signal = np.tile(np.arange(10.0), 20)
     X = np.column_stack([rng.standard_normal(20)[query], 1e-7 * signal])
-    for form, kernel in (("primal", None), ("dual", None), ("auto", "laplacian")):
+    for form, kernel in (("primal", None), ("dual", None), ("smaller", "laplacian")):
         search = forms.RankRLSCV(
             feature_map=kernel and Kernel(kernel),
             form=form,
