@@ -47,6 +47,11 @@ def rows(n=18, seed=0):
     return X, rng.integers(0, 3, n) * 1.0, np.arange(n) % 3
 
 
+# Further ones, of rooms: (name, unfitted map), and (name, what `models` yields).
+MORE_MAPS, MORE_MODELS = [], []
+MORE_MAPS.append(("cross", Cross([0, 1], [2], keep=[3])))
+
+
 def feature_maps():
     """Yield (name, unfitted map) for every class of maps and each of its settings that matters."""
     for activation in (*ACTIVATIONS, MIXED):
@@ -55,7 +60,7 @@ def feature_maps():
         yield f"fourier {kernel}", RandomFourier(5, kernel=kernel, random_state=0)
     for kernel in KERNELS:
         yield f"nystroem {kernel}", Nystroem(kernel, n_components=3, random_state=0)
-    yield "cross", Cross([0, 1], [2], keep=[3])
+    yield from MORE_MAPS
     for landmarks in ("kmeans", "rpcholesky"):
         yield (
             f"nystroem {landmarks}",
@@ -132,8 +137,7 @@ def models():
     yield "RankRLS rbf of some rows, CSR", few
     gaps = np.where(X < 0.2, np.nan, X)
     yield "RankRLS of gaps", partial(_fit, RankRLS(feature_map=Fill("median")), gaps, y, qid)
-    quantiles = RankRLS(feature_map=make_pipeline(Fill(), Quantile(raw=True)))
-    yield "RankRLS of a table", partial(_fit_table, quantiles)
+    yield from MORE_MODELS
     frame = _frame(X, ["a", "b b", "ç", "d\n"])
     yield "RankRLS, named columns", partial(_fit, RankRLS(), frame, y, qid)
 
@@ -144,6 +148,14 @@ def _fit_table(estimator):
     X[1, 1] = X[4, 2] = np.nan
     qid = np.sort(qid)
     return estimator.fit(scan(lambda: iter([(X, y, qid)]))), X[:5]
+
+
+MORE_MODELS.append(
+    (
+        "RankRLS of a table",
+        partial(_fit_table, RankRLS(feature_map=make_pipeline(Fill(), Quantile(raw=True)))),
+    )
+)
 
 
 def statistics():

@@ -278,11 +278,11 @@ class Posterior:
         Examples
         --------
         >>> import numpy as np
-        >>> from pairgram import Preferences, RankRLS, posterior
-        >>> battles = Preferences([0] * 30 + [1] * 30, [1] * 30 + [2] * 30)
-        >>> arena = RankRLS().fit(np.eye(3), battles)
-        >>> posterior(arena, np.eye(3), battles).rank_ranges(np.eye(3))["row"]
-        array([0, 1, 2])
+        >>> from pairgram import RankRLS, posterior
+        >>> X, y = np.tile(np.eye(3), (30, 1)), np.tile([2.0, 1.0, 0.9], 30)
+        >>> found = posterior(RankRLS().fit(X, y), X, y).rank_ranges(np.eye(3))
+        >>> found["row"], found["best"], found["worst"]
+        (array([0, 1, 2]), array([1, 2, 3]), array([1, 2, 3]))
         """
         check_setting("level", level, LEVEL)
         model, X, qid, rows = self._read(X, qid)
