@@ -44,7 +44,7 @@ ADDED = {
     "cli": {"shell"},
     "comparisons": {"compared", "leave-item-out", "leave-comparison-out", "leave-group-out"},
     "export": {"shop", "text_model", "OneHotEncoder", "OrdinalEncoder", "TfidfVectorizer"},
-    "tables": {"Table"},
+    "tables": {"Table", "csv", "to_parquet", "write_table", "log.parquet", "rows.parquet"},
 }
 
 
@@ -192,7 +192,7 @@ def delete(tree: Path, room: str) -> bool:
         tree / "src/pairgram" / f"{room}.py",
         tree / "csrc" / room,
         tree / "tests" / room,
-        tree / "tests" / f"test_{room}.py",
+        *(tree / "tests").rglob(f"test_{room}.py"),
         tree / "tests/parts" / f"{room}.py",
         *(p for p in (tree / "tests/refusals").glob("*.txt") if room in p.stem.split("-")),
         *(tree / "docs").rglob(f"{room}.md"),

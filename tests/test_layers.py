@@ -207,7 +207,8 @@ def readings(nodes):
 
 def test_errors_are_told_apart_by_their_attributes():
     counts = {name: len(set(readings(nodes_of(path)))) for name, path in MODULES.items()}
-    assert {name: count for name, count in counts.items() if count} == TEXTS_THAT_ARE_READ
+    known = {name: count for name, count in TEXTS_THAT_ARE_READ.items() if name in MODULES}
+    assert {name: count for name, count in counts.items() if count} == known
 
 
 @pytest.mark.parametrize(
