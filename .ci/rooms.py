@@ -44,7 +44,8 @@ ADDED = {
     "cli": {"shell"},
     "comparisons": {"compared", "leave-item-out", "leave-comparison-out", "leave-group-out"},
     "export": {"shop", "text_model", "OneHotEncoder", "OrdinalEncoder", "TfidfVectorizer"},
-    "tables": {"Table", "csv", "to_parquet", "write_table", "log.parquet", "rows.parquet"},
+    "tables": {"Table", "csv", "to_parquet", "write_table", "log.parquet", "rows.parquet"}
+    | {"gap.csv", "text.csv", "FOLDER"},
 }
 
 
@@ -60,9 +61,9 @@ class Mentions(ast.NodeVisitor):
         if isinstance(node, ast.Name):
             word = node.id
         elif isinstance(node, ast.Attribute):
-            word = node.attr
             of_package = isinstance(node.value, ast.Name) and node.value.id in ("pg", "pairgram")
-            self.found |= of_package and word == self.room
+            self.found |= of_package and node.attr == self.room
+            word = node.attr if of_package or node.attr in ADDED.get(self.room, ()) else None
         elif isinstance(node, ast.arg):
             word = node.arg
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
