@@ -96,7 +96,7 @@ def search_of(name: str, settings: Settings, scoring: Any, missing: str | None =
     ways = [Chain(fill, WORDS.get(scale), one).short for scale in scales for one in maps]
     if ways != [None]:
         given["feature_map"] = ways[0] if ways == [fill] else ways
-    if name == FIRST:
+    if name == "auto":
         given["verbose"] = sys.stderr.isatty()
     return getattr(pairgram, MODELS[name].kind)(**given)
 
@@ -171,7 +171,7 @@ def train(given: Any) -> None:
         scoring = named_files.metric_of(scoring, "default")
     needs_ids = search_of(name, settings, scoring)._needs_queries
     kernel = settings.get("kernel", "linear") != "linear" and name not in MAPS
-    whole = kernel or by_evidence or given.one_query or name in (FIRST, "elmrank")
+    whole = kernel or by_evidence or given.one_query or name in ("auto", "elmrank")
     with passes() as watch, one_query_meant():
         rows = (
             _of_tables(given, needs_ids, whole, watch) if on_table else _of_letor(given, needs_ids)
