@@ -54,7 +54,7 @@ class RankRLS(LinearRanker):
           function, of each column; short for `Standard`, `MinMax`, `MaxAbs` and `Quantile`. CSR
           matrices take "maxabs" only;
         - ``Fill("median")``: values in the place of missing ones. Without it, a missing value is an
-          error. A table may say it instead, by ``scan(..., missing=)``;
+          error;
         - `RandomNodes`, `RandomFourier`, `Nystroem`, `Cross`, or any other transformer of arrays;
           or a `Kernel`, in whose space the ridge is then;
         - a Pipeline of such transformers, not of words, as a scale before nodes or a kernel:

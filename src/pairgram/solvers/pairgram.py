@@ -60,8 +60,7 @@ class Pairgram:
         fitted to the first rows. Scales, and ``Fill("mean")``, would differ from shard to shard, so
         they must be fitted; ``Fill(0.0)``, and ``Fill(values)`` with a value for each column, say
         themselves what takes the place of missing values. Statistics with different fill values
-        cannot be merged; those without, which have no missing values, can be merged with all. A
-        table of `scan` may say ``missing="zero"`` instead.
+        cannot be merged; those without, which have no missing values, can be merged with all.
     ids : "check" or None, default="check"
         With "check", a query id that appears again in another update or another shard is an error,
         because a query that is cut in two loses the pairs between its parts. It is also an error to
@@ -213,9 +212,8 @@ class Pairgram:
         X : array-like or CSR matrix of shape (n_rows, n_features), or table of `scan`
             C-contiguous arrays of float64 or float32 are not copied; everything else becomes
             float64. A table has labels, query ids and weights itself, so the other arguments must
-            be left out. Its features are read once, or twice if a feature map must be fitted. Its
-            ``missing`` may be "zero", but not "mean" or "median", which other tables would not
-            share: give such values in a `Fill`.
+            be left out. Its features are read once, or twice if a feature map must be fitted.
+            Missing values are an error unless the statistics have a `Fill` of values.
         y : array-like of shape (n_rows,), Clicks, or Preferences
             Relevance labels, any real numbers. Only a table does without. `Clicks` are for
             statistics with ``pairs="clicks"``. Comparisons of rows,
