@@ -70,6 +70,24 @@ def test_files_have_what_the_function_returns(files, tmp_path):
         assert rest == [list(map(str, row)) for row in found.itertuples(index=False)]
 
 
+def test_one_column_of_lists_is_a_whole_side(files):
+    rng = np.random.default_rng(1)
+    users, items = rng.normal(size=(5, 2)), pa.array(rng.normal(size=(6, 3)).tolist())
+    place, thing = np.repeat(np.arange(5), 6), np.tile(np.arange(6), 5)
+    rows = {"age": users[place, 0], "height": users[place, 1], "embedding": items.take(thing)}
+    table = pa.table(rows | {"y": rng.integers(0, 3, 30), "q": place})
+    model = RankRLS(feature_map=Cross(["age", "height"], ["embedding"]))
+    model.fit(scan(table, label="y", qid="q"))
+    model.save("m.model")
+    people = pa.table({"user": np.arange(5), "age": users[:, 0], "height": users[:, 1]})
+    things = pa.table({"item": np.arange(6), "embedding": items})
+    pq.write_table(people, "users.parquet")
+    pq.write_table(things, "items.parquet")
+    run(*ALL, "-k", 3, "-o", "out.parquet")
+    found = recommend(model, people, things, 3, user_ids="user", item_ids="item").to_frame()
+    assert pq.read_table("out.parquet")["item"].to_pylist() == found["item"].tolist()
+
+
 def test_names_of_columns(files):
     _, people, things = files
     pq.write_table(people.rename_columns(["who", *people.column_names[1:]]), "users.parquet")

@@ -97,7 +97,7 @@ def _side(model: Any, file: str, column: str, n_rows: int) -> Any:
         return np.empty((n_rows, 0))
     with naming_file(file):
         table = public("scan")(file, features=own).with_gaps()
-        return pyarrow.table(dict(zip(table.feature_names, table.rows().X.T, strict=True)))
+        return pyarrow.table(dict(zip(table.layout.feature_names(), table.rows().X.T, strict=True)))
 
 
 def _ids(option: str, file: str, column: str) -> Any:
