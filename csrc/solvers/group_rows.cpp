@@ -21,7 +21,7 @@ constexpr double smallest_weight = 1e-290, largest_weight = 1e303;  // of all pa
 constexpr double vanished = std::numeric_limits<double>::quiet_NaN();
 constexpr std::ptrdiff_t most_values = 1 << 19, largest_order = 256;   // of a group
 constexpr std::ptrdiff_t most_targets = 256, target_values = 1 << 18;  // beside the features
-constexpr std::ptrdiff_t tile_targets = 512, tile_rows = 64;           // of others
+constexpr std::ptrdiff_t tile_targets = 48, tile_rows = 64;            // of others
 constexpr std::ptrdiff_t most_narrow = 2000;        // features that may be narrow
 constexpr double lost = 1e-6;                       // share of a narrow feature
 constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
@@ -88,15 +88,15 @@ void group_rows::load_targets(const double* targets) {
 void group_rows::multiply_targets(const double* targets, std::ptrdiff_t n_targets,
                                   double* out) const {
     const bool of_pairs = problem().rule.kind != pair_kind::none;
-    buffer<double> tile(tile_rows * tile_targets);
+    buffer<double> tile(tile_rows * tile_targets), sums(d * tile_targets);
     buffer<std::ptrdiff_t> pivot(n);
     for (auto q = first_query; q < last_query; ++q)
         std::fill_n(pivot.begin() + begin(q), problem().rows.size(q), row(begin(q)) - first);
-    std::fill_n(out, n_targets * d, 0.0);
-    for (std::ptrdiff_t t = 0; t < n_targets; t += tile_targets)
+    for (std::ptrdiff_t t = 0; t < n_targets; t += tile_targets) {
+        const auto n_columns = std::min(tile_targets, n_targets - t);
+        std::fill(sums.begin(), sums.end(), 0.0);
         for (std::ptrdiff_t i = 0; i < n; i += tile_rows) {
-            const auto n_rows = std::min(tile_rows, n - i),
-                       n_columns = std::min(tile_targets, n_targets - t);
+            const auto n_rows = std::min(tile_rows, n - i);
             for (std::ptrdiff_t k = 0; k < n_rows; ++k) {
                 const double* const from = targets + (row(i + k) - first) * n_targets + t;
                 const double* const less = targets + pivot[i + k] * n_targets + t;
@@ -104,9 +104,14 @@ void group_rows::multiply_targets(const double* targets, std::ptrdiff_t n_target
                 for (std::ptrdiff_t j = 0; j < n_columns; ++j)
                     to[j] = of_pairs ? from[j] - less[j] : from[j];
             }
-            blas::gemm(blas::trans::yes, blas::trans::no, n_columns, d, n_rows, 1.0, tile.data(),
-                       tile_targets, z.data() + i * width, width, 1.0, out + t * d, d);
+            add_cached_product(d, in_column_groups(n_columns), n_rows, 1.0,
+                               {z.data() + i * width, 1, width}, tile.data(), tile_targets,
+                               sums.data(), tile_targets);
         }
+        for (std::ptrdiff_t k = 0; k < n_columns; ++k)
+            for (std::ptrdiff_t j = 0; j < d; ++j)
+                out[(t + k) * d + j] = sums[j * tile_targets + k];
+    }
 }
 
 bool group_rows::transform() {
