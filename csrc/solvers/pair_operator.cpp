@@ -15,7 +15,7 @@ namespace pairgram {
 namespace {
 
 constexpr std::ptrdiff_t task_rows = 4096;
-constexpr std::ptrdiff_t few_rows = 48;  // a multiple of 8
+constexpr std::ptrdiff_t few_rows = 64;  // as many as a number has bits
 
 // Running sums per level, of which those over all smaller levels are asked for.
 template <int Width>
@@ -88,27 +88,60 @@ void sweep(std::ptrdiff_t n, std::int32_t n_levels, double reach, const double* 
     }
 }
 
-// The same for few rows, by going through all pairs of them, in whole groups of lanes.
-PAIRGRAM_CLONES void sweep_few(std::ptrdiff_t n, double reach, const double* score,
-                               const std::int32_t* level, const double* winner, const double* loser,
-                               double* below, double* above) {
-    // All are of one width, so that comparisons and sums take the same lanes.
-    double scores[few_rows], levels[few_rows], lower[few_rows], higher[few_rows];
+// The same for few rows in any order, by going through all pairs of them, in whole groups of lanes:
+// pull[i] is half the gradient, and the bits of partners[i] tell with which rows i is in an active
+// pair. Returns the loss. All numbers are of one width, so that they take the same lanes.
+PAIRGRAM_CLONES double set_few(std::ptrdiff_t n, double reach, const double* score,
+                               const std::int32_t* level, const double* weight,
+                               std::int64_t* partners, double* pull) {
+    double scores[few_rows], levels[few_rows], pulls[few_rows], losses[few_rows], loss = 0;
+    std::int64_t found[few_rows];
     const auto padded = (n + 7) / 8 * 8;
     for (std::ptrdiff_t i = 0; i < padded; ++i) {
         scores[i] = score[std::min(i, n - 1)];
         levels[i] = level[std::min(i, n - 1)];
-        lower[i] = higher[i] = 0;
+        pulls[i] = losses[i] = 0;
+        found[i] = 0;
     }
     for (std::ptrdiff_t p = 0; p < n; ++p) {
-        const double won = winner[p], lost = loser[p], at = scores[p], own = levels[p];
+        const double at = scores[p], own = levels[p], v = weight[p];
+        const auto bit = static_cast<std::int64_t>(std::uint64_t{1} << p);
         for (std::ptrdiff_t i = 0; i < padded; ++i) {
-            higher[i] += (levels[i] < own) & (at - scores[i] < reach) ? won : 0.0;
-            lower[i] += (levels[i] > own) & (scores[i] - at < reach) ? lost : 0.0;
+            const double d = scores[i] - at;
+            const double as_winner = (levels[i] > own) & (d < reach) ? 1 - d : 0.0;
+            const double as_loser = (levels[i] < own) & (-d < reach) ? 1 + d : 0.0;
+            const double left = as_winner + as_loser;
+            pulls[i] += v * (as_loser - as_winner);
+            losses[i] += v * left * left;
+            found[i] |= left != 0 ? bit : 0;
         }
+        if (reach > 1)  // for which pairs of difference 1 are active too
+            for (std::ptrdiff_t i = 0; i < padded; ++i) found[i] |= levels[i] != own ? bit : 0;
     }
-    std::copy_n(lower, n, below);
-    std::copy_n(higher, n, above);
+    std::copy_n(pulls, n, pull);
+    std::copy_n(found, n, partners);
+    for (std::ptrdiff_t i = 0; i < n; ++i) loss += weight[i] * losses[i];
+    return loss / 2;  // of each pair, both rows have counted it
+}
+
+// out[i] = Σ weight[p] (u[i] - u[p]) over the partners of row i.
+PAIRGRAM_CLONES void multiply_few(std::ptrdiff_t n, const double* weight,
+                                  const std::int64_t* partners, const double* u, double* out) {
+    double own[few_rows], sums[few_rows];
+    std::int64_t active[few_rows];
+    const auto padded = (n + 7) / 8 * 8;
+    for (std::ptrdiff_t i = 0; i < padded; ++i) {
+        own[i] = u[std::min(i, n - 1)];
+        active[i] = partners[std::min(i, n - 1)];
+        sums[i] = 0;
+    }
+    for (std::ptrdiff_t p = 0; p < n; ++p) {
+        const double at = own[p], v = weight[p];
+        const auto bit = static_cast<std::int64_t>(std::uint64_t{1} << p);
+        for (std::ptrdiff_t i = 0; i < padded; ++i)
+            sums[i] += active[i] & bit ? v * (own[i] - at) : 0.0;
+    }
+    std::copy_n(sums, n, out);
 }
 
 // Pairs of a winner and n rows from `first` on, which stand from `at` on among pairs of others.
@@ -147,7 +180,8 @@ pair_operator::pair_operator(const ranking_problem& problem, pair_loss loss)
       sorted_weight_(weight_.size()),
       sorted_win_(weight_.size()),
       sorted_level_(weight_.size()),
-      degree_(weight_.size()) {
+      degree_(weight_.size()),
+      partners_(loss == pair_loss::logistic ? 0 : weight_.size()) {
     const auto& rows = problem.rows;
     for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
         const auto begin = first_row(q), n = first_row(q + 1) - begin;
@@ -212,6 +246,11 @@ void pair_operator::set_factor(const ranking_problem& problem, std::ptrdiff_t qu
     pair_weights_[query] = factor_[query] * pair_weight;
 }
 
+// Whether all pairs of a query are gone through, in any order.
+bool pair_operator::has_few(std::ptrdiff_t query) const {
+    return n_levels_[query] > 0 && first_row(query + 1) - first_row(query) <= few_rows;
+}
+
 // Fills w.above and w.below with the sums over every row's active winners and losers.
 void pair_operator::sum_partners(std::ptrdiff_t query, const double* winner, const double* loser,
                                  workspace& w) const {
@@ -224,7 +263,6 @@ void pair_operator::sum_partners(std::ptrdiff_t query, const double* winner, con
                                                      loser, w.tree, w.below, w.above);
     };
     if (n_levels == 0) return run(static_cast<no_levels*>(nullptr));
-    if (n <= few_rows) return sweep_few(n, reach_, score, level, winner, loser, w.below, w.above);
     if (n_levels <= 4) return run(static_cast<few_levels<4>*>(nullptr));
     if (n_levels <= 8) return run(static_cast<few_levels<8>*>(nullptr));
     w.tree.resize(n_levels + 1);
@@ -241,6 +279,13 @@ double pair_operator::set_query(std::ptrdiff_t query, const double* scores, doub
     if (c == 0) {
         std::fill(gradient, gradient + n, 0.0);
         return 0;
+    }
+    if (has_few(query)) {
+        const double* const v = weight_.data() + begin;
+        const double loss = set_few(n, reach_, scores, level_.data() + begin, v,
+                                    partners_.data() + begin, gradient);
+        for (std::ptrdiff_t i = 0; i < n; ++i) gradient[i] *= 2 * c * v[i];
+        return c * loss;
     }
     auto* const order = order_.data() + begin;
     std::sort(order, order + n, [&](std::ptrdiff_t a, std::ptrdiff_t b) {
@@ -283,6 +328,12 @@ void pair_operator::multiply_query(std::ptrdiff_t query, const double* u, double
     const double c = factor_[query];
     if (c == 0) {
         std::fill(out, out + n, 0.0);
+        return;
+    }
+    if (has_few(query)) {
+        const double* const v = weight_.data() + begin;
+        multiply_few(n, v, partners_.data() + begin, u, out);
+        for (std::ptrdiff_t i = 0; i < n; ++i) out[i] *= 2 * c * v[i];
         return;
     }
     const auto* const order = order_.data() + begin;
