@@ -9,6 +9,7 @@
 
 #include "solvers/pair_operator.hpp"
 #include "support/parallel.hpp"
+#include "support/vectors.hpp"
 
 namespace pairgram {
 
@@ -22,6 +23,26 @@ buffer<std::ptrdiff_t> first_numbers(std::ptrdiff_t n) {
     std::iota(numbers.begin(), numbers.end(), std::ptrdiff_t{0});
     return numbers;
 }
+
+// Few rows, column after column: their vectors are longer than rows of few features.
+class column_features final : public row_features {
+  public:
+    column_features(std::ptrdiff_t n_rows, std::ptrdiff_t width)
+        : row_features(n_rows, width), values_(n_rows * width) {}
+    double* column(std::ptrdiff_t j) { return values_.data() + j * n_rows(); }
+    const double* column(std::ptrdiff_t j) const { return values_.data() + j * n_rows(); }
+
+    void score(const double* w, double* scores, int) const override {
+        std::fill_n(scores, n_rows(), 0.0);
+        for (std::ptrdiff_t j = 0; j < width(); ++j) add(n_rows(), w[j], column(j), scores);
+    }
+    void sum(const double* z, double* out, int) const override {
+        for (std::ptrdiff_t j = 0; j < width(); ++j) out[j] = dot(n_rows(), column(j), z);
+    }
+
+  private:
+    buffer<double> values_;
+};
 
 // Solves group after group.
 class svm_solver {
@@ -61,12 +82,13 @@ class svm_solver {
     bool solve(const buffer<std::ptrdiff_t>& some, const std::vector<preconditioner>& inverses,
                const double* Cs, const Found& found) const {
         const auto d = rows_.d, n = length_of(some);
-        buffer<double> features(n * d), offset(n);
+        column_features H(n, d);
+        buffer<double> offset(n);
         buffer<std::int64_t> first, order(n);
         auto query = rows_.first_query;
         for (std::ptrdiff_t i = 0; i < n; ++i) {
             for (; rows_.begin(query) <= some[i]; ++query) first.push_back(i);
-            std::copy_n(features_.data() + some[i] * d, d, features.data() + i * d);
+            for (std::ptrdiff_t j = 0; j < d; ++j) H.column(j)[i] = features(some[i])[j];
             order[i] = rows_.row(some[i]);
             offset[i] = offsets_[order[i]];
         }
@@ -78,8 +100,7 @@ class svm_solver {
         if (own.rows.query_weights) own.rows.query_weights += rows_.first_query;
         pair_operator pairs(own, settings_.loss);
         if (!has_pairs(pairs)) return false;
-        const auto constant = constant_features(own.rows, pairs, features);
-        const dense_features<double> H({n, d, features.data(), nullptr});
+        const auto constant = constant_features(own.rows, pairs, H);
         rows_loss loss(H, pairs, offset.data(), 1);
         try {
             newton_solver solver(loss, length_of(constant), constant.data());
@@ -115,22 +136,24 @@ class svm_solver {
     }
 
     // The features that are the same in all rows of every query that count.
-    buffer<std::int64_t> constant_features(const query_rows& rows, const pair_operator& pairs,
-                                           const buffer<double>& features) const {
-        const auto d = rows_.d;
-        buffer<char> varies(d, 0);
-        for (std::ptrdiff_t q = 0; q < rows.n_queries; ++q) {
+    static buffer<std::int64_t> constant_features(const query_rows& rows,
+                                                  const pair_operator& pairs,
+                                                  const column_features& H) {
+        const auto varies = [&](std::ptrdiff_t q, const double* column) {
             const double* known = nullptr;
-            for (auto i = rows.begin(q); i < rows.begin(q + 1) && pairs.has_pairs(q); ++i) {
+            for (auto i = rows.begin(q); i < rows.begin(q + 1); ++i) {
                 if (!(rows.row_weight(rows.row(i)) > 0)) continue;
-                const double* const own = features.data() + i * d;
-                if (!known) known = own;
-                for (std::ptrdiff_t j = 0; j < d; ++j) varies[j] |= own[j] != known[j];
+                if (known && column[i] != *known) return true;
+                known = column + i;
             }
-        }
+            return false;
+        };
         buffer<std::int64_t> constant;
-        for (std::ptrdiff_t j = 0; j < d; ++j)
-            if (!varies[j]) constant.push_back(j);
+        for (std::ptrdiff_t j = 0; j < H.width(); ++j) {
+            std::ptrdiff_t q = 0;
+            while (q < rows.n_queries && !(pairs.has_pairs(q) && varies(q, H.column(j)))) ++q;
+            if (q == rows.n_queries) constant.push_back(j);
+        }
         return constant;
     }
 
