@@ -317,6 +317,11 @@ class Queries:
         first = self.offsets[self.index()]
         return first if self.order is None else self.order[first]
 
+    def starts(self) -> Rows:
+        """Return the number of the first row of every query, all of which have rows."""
+        first = self.offsets[:-1]
+        return first if self.order is None else self.order[first]
+
     def grouped(self, values: AnyArray) -> AnyArray:
         """Return values of rows (n_rows, …), reordered so that rows of a query stand together."""
         return values if self.order is None else values[self.order]

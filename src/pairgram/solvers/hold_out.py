@@ -104,16 +104,17 @@ def units_of_lists(
 ) -> Iterator[Units]:
     """List folds of whole lists: without one, its block of the half-Laplacian is lost.
 
-    `rows_in_basis` returns two arrays of some rows in the basis, (n_rows, rank). The rows of the
-    first may miss what is the same for all rows of a list, and those of the second are scored.
+    `rows_in_basis` returns two arrays of some rows in the basis. The rows of the first, (n_rows,
+    rank + 1), may miss what is the same for all rows of a list, and their last column is free.
+    Those of the second, (n_rows, rank), are scored.
     """
     order = np.arange(folds.n_rows) if folds.order is None else folds.order
     for first, last in blocks_of_parts(folds.offsets, limits.now.held_rows):
         offsets = folds.offsets[first : last + 1]
         rows = as_slice(order[offsets[0] : offsets[-1]])
         block = labelled.take(rows)
-        differing, scored = rows_in_basis(rows, block)
-        lost = np.column_stack([differing, block.target(settings)])
+        lost, scored = rows_in_basis(rows, block)
+        lost[:, -1] = block.target(settings)
         apply_half_laplacian(block.problem(settings), lost)
         yield Units(rows, offsets - offsets[0], lost, scored)
 
@@ -291,7 +292,7 @@ def lists_out(
             known[:] = data.features(pivots) @ ridge.eigen.basis
         z = ridge.rows_of_laplacian(rows)
         _core.solve_laplacian(problem, z, known, largest=largest, n_threads=thread_count())
-        return z, z
+        return np.column_stack([z, np.empty(len(z))]), z
 
     units = units_of_lists(labelled, settings, folds, rows_in_basis)
     return hold_out(ridge.eigen, alphas, units, n_rows)
@@ -315,12 +316,16 @@ def _queries_out(
             made, basis = replace(data, feature_map=None), factors[:, None] * basis
 
     def rows_in_basis(_: Rows | slice, block: RankingData) -> tuple[Vector, Vector]:
-        X, queries = dense(block.features()).astype(np.float64, copy=False), block.queries.index()
-        _, first, place = np.unique(queries, return_index=True, return_inverse=True)
-        pivots = X[first] if settings.kind is not None else np.zeros((len(first), X.shape[1]))
+        X, queries = dense(block.features()).astype(np.float64, copy=False), block.queries
+        lost = np.empty((len(X), basis.shape[1] + 1))
+        differing = lost[:, :-1]
         with single_threaded_blas:
-            differing = (X - pivots[place]) @ basis
-            return differing, differing + (pivots @ basis)[place]
+            if settings.kind is None:
+                np.matmul(X, basis, out=differing)
+                return lost, differing.copy()
+            first = queries.starts()
+            np.matmul(X - X[queries.first_rows()], basis, out=differing)
+            return lost, differing + (X[first] @ basis)[queries.index()]
 
     units = units_of_lists(made, settings, folds, rows_in_basis)
     return hold_out(eigen, alphas, units, len(data.y))
