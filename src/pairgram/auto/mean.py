@@ -82,7 +82,8 @@ def mean_of_columns(
         "form_": "primal",
         "best_score_": float(judged.means[0]),
         "_column_sums": sums,
-        **judged.stored,
+        "held_out_": judged.stored["_held"].of_rows(),
+        "per_query_": judged.stored["_held"].per_query(),
     }
     mean.__dict__.update(fitted)
     return mean, float(judged.deviations[0])

@@ -37,8 +37,8 @@ from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
-    choose,
     column_of,
+    ordered,
     refuse_criterion,
     search_results,
 )
@@ -468,9 +468,8 @@ class _Table:
         made = np.array([outcome in ("best", "tried") for outcome in outcomes])
         columns = {name: every[name][made] for name in (*TEXTS, "alpha")}
         judged = Judged(every["score"][made], every.pop("deviation")[made])
-        _, ranks = choose(judged.means, metric)
         return {
             "trials_": every | {"outcome": column_of(outcomes)},
-            "cv_results_": search_results(columns, judged, ranks),
+            "cv_results_": search_results(columns, judged, -ordered(judged.means, metric)),
             "best_index_": int(made[: self.best].sum()),
         }

@@ -91,8 +91,8 @@ class Judged(NamedTuple):
     splits : ndarray of shape (n_splits, n_models), or None
         The mean over the queries of the test rows, for every split.
     stored : dict of str to any
-        The attributes ``held_out_`` and ``per_query_`` of the best model. They are None where they
-        are not known, as in tables.
+        The attributes of the best model: "_held", a `HeldOut`, or "held_out_" and "per_query_",
+        which are None where they are not known, as in tables.
     """
 
     means: Vector
@@ -251,6 +251,11 @@ class Counted(NamedTuple):
             weights = weights * data.query_weights
         return cls(data, rows, weights)
 
+    @property
+    def summary(self) -> tuple[Rows | slice, Queries, Vector]:
+        """The numbers of the rows, their queries, and the weights of these."""
+        return self.rows, self.data.queries, self.weights
+
     def values(self, metric: Metric, scores: Vector) -> Vector:
         """Return the metric of every query, (n_models, n_queries), for scores of all held-out rows.
 
@@ -264,6 +269,62 @@ class Counted(NamedTuple):
             finite = np.ascontiguousarray(own if known.all() else own[known])
             (values[known],) = per_query_scores((metric,), self.data.y, finite, queries)
         return values
+
+
+class HeldOut(NamedTuple):
+    """How one model ranks what is held out, of which the attributes of a search are made.
+
+    Attributes
+    ----------
+    metric : str
+    queries : Queries
+        Those of the rows that are split, or of the validation set.
+    tests : ndarray of int64, or None
+        The test rows, split after split; None without splits.
+    sizes : list of int, or None
+        The number of test rows of each split.
+    counted : tuple
+        The numbers of the held-out rows that count, their queries, and the weights of these.
+    scores : ndarray of shape (n_held_out_rows,)
+    values : ndarray of shape (n_queries,)
+        The metric of the queries that count.
+    """
+
+    metric: str
+    queries: Queries
+    tests: Rows | None
+    sizes: Sequence[int] | None
+    counted: tuple[Rows | slice, Queries, Vector]
+    scores: Vector
+    values: Vector
+
+    def of_rows(self) -> Vector:
+        """Return the score of every row, the mean over the splits that hold it out, or NaN."""
+        if self.tests is None:
+            return self.scores
+        n_rows = self.queries.n_rows
+        times = np.bincount(self.tests, minlength=n_rows)
+        sums = np.bincount(self.tests, self.scores, minlength=n_rows)
+        return np.where(times > 0, sums / np.maximum(times, 1), np.nan)
+
+    def per_query(self) -> dict[str, Any]:
+        """Return the metric of every query, with its id, split, size and weight."""
+        counted, queries, weights = self.counted
+        numbers = np.arange(len(self.scores))
+        filled = np.flatnonzero(queries.sizes)
+        starts = queries.grouped(np.arange(queries.n_rows))[queries.offsets[filled]]
+        first = numbers[counted][starts]
+        rows, table = (numbers if self.tests is None else self.tests)[first], {}
+        if self.sizes is not None:
+            table["split"] = np.repeat(np.arange(len(self.sizes)), self.sizes)[first]
+        number, ids = self.queries.index()[rows], self.queries.ids
+        return {
+            "qid": number if ids is None else ids[number],
+            **table,
+            "n": queries.sizes[filled],
+            "weight": weights[filled],
+            self.metric: self.values[filled],
+        }
 
 
 def _in_order(data: RankingData, rows: Rows) -> RankingData:
@@ -340,6 +401,11 @@ class Judge(BaseJudge):
         return self.splits is None and self.validation is None and self.data.is_single_query
 
     @cached_property
+    def test_rows(self) -> Rows:
+        """The test rows of all splits, one split after the other."""
+        return np.concatenate([test for _, test in self.splits or ()])
+
+    @cached_property
     def first_equal(self) -> Rows | None:
         """For each held-out row, the first row of its query that has the same values.
 
@@ -347,9 +413,7 @@ class Judge(BaseJudge):
         one must also have the same label, weight and offset. None if no two rows are equal.
         """
         held, scored, others = self.validation or self.data, self.scored, []
-        rows = np.arange(len(held.y))
-        if self.splits is not None:
-            rows = np.concatenate([test for _, test in self.splits])
+        rows = np.arange(len(held.y)) if self.splits is None else self.test_rows
         if self.one_by_one:
             others = [one for one in (scored.y, scored.v, scored.offset) if one is not None]
         return first_equal_rows(held.X, rows, scored.queries.index(), others)
@@ -377,7 +441,7 @@ class Judge(BaseJudge):
         order = self.data.queries.order
         scores = scores if order is None else scores[:, np.argsort(order)]
         if self.splits is not None:
-            scores = scores[:, np.concatenate([test for _, test in self.splits])]
+            scores = scores[:, self.test_rows]
         return self.judge(self.shared(scores) if self.one_by_one else scores)
 
     def sums(self, scores: Vector) -> MetricSums:
@@ -431,31 +495,13 @@ class Judge(BaseJudge):
         if np.isnan(judged.means).all():
             return judged
         best = best_of(judged.means, self.metric)
-        return judged._replace(stored=self._stored(scores[best], values[best], counted))
-
-    def _stored(self, scores: Vector, values: Vector, counted: Counted) -> dict[str, Any]:
-        """Return the attributes of one model, of its scores and of the metric of every query."""
-        source, rows, held_out = self.scored, np.arange(len(scores)), scores.copy()
-        queries = counted.data.queries
-        filled = np.flatnonzero(queries.sizes)
-        first = rows[counted.rows][
-            queries.grouped(np.arange(queries.n_rows))[queries.offsets[filled]]
-        ]
-        table: dict[str, Any] = {}
+        source, tests, sizes = self.scored, None, None
         if self.splits is not None:
-            source = self.data
-            rows = np.concatenate([test for _, test in self.splits])
-            times = np.bincount(rows, minlength=len(source.y))
-            sums = np.bincount(rows, scores, minlength=len(source.y))
-            held_out = np.where(times > 0, sums / np.maximum(times, 1), np.nan)
+            source, tests = self.data, self.test_rows
             sizes = [len(test) for _, test in self.splits]
-            table["split"] = np.repeat(np.arange(len(sizes)), sizes)[first]
-        numbers = source.queries.index()[rows[first]]
-        ids = source.queries.ids
-        table = {"qid": numbers if ids is None else ids[numbers], **table}
-        table |= {"n": queries.sizes[filled], "weight": counted.weights[filled]}
-        table[self.metric.name] = values[filled]
-        return {"held_out_": held_out, "per_query_": table}
+        own = scores[best].copy(), values[best]
+        held = HeldOut(self.metric.name, source.queries, tests, sizes, counted.summary, *own)
+        return judged._replace(stored={"_held": held})
 
 
 def deviations_of(splits: Vector) -> Vector:
@@ -523,8 +569,8 @@ def refuse_criterion(scoring: object) -> None:
         )
 
 
-def choose(means: Vector, metric: Measure, otherwise: str = "") -> tuple[int, Rows]:
-    """Return the index of the first best mean, and the rank of every mean, starting at 1.
+def choose(means: Vector, metric: Measure, otherwise: str = "") -> int:
+    """Return the index of the first best mean.
 
     Raises
     ------
@@ -532,13 +578,14 @@ def choose(means: Vector, metric: Measure, otherwise: str = "") -> tuple[int, Ro
         If all means are NaN. `otherwise` adds a further possible cause to the message.
     """
     found = ordered(means, metric)
-    if (found == -np.inf).all():
+    best = int(np.argmax(found))
+    if found[best] == -np.inf:
         raise ValueError(
             f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
             "metric needs, such as two rows with different labels among those that "
             f"are held out together{otherwise}"
         )
-    return int(np.argmax(found)), np.searchsorted(np.sort(-found), -found) + 1
+    return best
 
 
 class Tried(NamedTuple):
@@ -558,30 +605,52 @@ class Tried(NamedTuple):
     settings: Mapping[str, Any]
 
 
+class Results(NamedTuple):
+    """What a search along several grids tells of all models; `table` is its `cv_results_`.
+
+    Attributes
+    ----------
+    tried : list of Tried
+        The grids, which have the same size.
+    order : ndarray of shape (n_models,), int64
+        For every place of a grid in the caller's order, the place where it was judged.
+    judged : Judged
+        Those of all grids.
+    metric : Measure
+    """
+
+    tried: Sequence[Tried]
+    order: Rows
+    judged: Judged
+    metric: Measure
+
+    @property
+    def rows(self) -> Rows:
+        """For every row of the table, the number of its model among all that were judged."""
+        return (len(self.order) * np.arange(len(self.tried))[:, None] + self.order).ravel()
+
+    def table(self) -> dict[str, Any]:
+        """Return the table of all models, in the caller's order."""
+        tried, order = self.tried, self.order
+        columns = {
+            name: np.concatenate([one.grid[name][order] for one in tried]) for name in tried[0].grid
+        }
+        for name in tried[0].settings:
+            columns[name] = np.repeat(column_of([one.settings[name] for one in tried]), len(order))
+        judged = self.judged.take(self.rows)
+        return search_results(columns, judged, -ordered(judged.means, self.metric))
+
+
 def choose_among(
     tried: Sequence[Tried], order: Rows, metric: Measure, otherwise: str = ""
 ) -> tuple[int, int, dict[str, Any]]:
-    """Return which grid has the best model, its place there, and what the search tells of all.
+    """Return which grid has the best model, its place there, and attributes of the search.
 
-    Parameters
-    ----------
-    tried : list of Tried
-        Their grids have the same size.
-    order : ndarray of shape (n_models,), int64
-        For every place of a grid in the caller's order, the place where it was judged.
-    metric : Measure
-    otherwise : str
-        See `choose`.
+    The parameters are those of `Results`, and `otherwise` that of `choose`.
     """
-    judged = join_judged([one.judged for one in tried])
-    best, ranks = choose(judged.means, metric, otherwise)
+    results = Results(tried, order, join_judged([one.judged for one in tried]), metric)
+    best = choose(results.judged.means, metric, otherwise)
     number, at = divmod(best, len(order))
-    rows = (len(order) * np.arange(len(tried))[:, None] + order).ravel()
-    columns = {
-        name: np.concatenate([one.grid[name][order] for one in tried]) for name in tried[0].grid
-    }
-    for name in tried[0].settings:
-        columns[name] = np.repeat(column_of([one.settings[name] for one in tried]), len(order))
     chosen = tried[number].judged
     return (
         number,
@@ -589,9 +658,9 @@ def choose_among(
         {
             "scoring_": metric,
             "scores_": chosen.means[order],
-            "best_score_": float(judged.means[best]),
-            "best_index_": int(np.argmax(rows == best)),
-            "cv_results_": search_results(columns, judged.take(rows), ranks[rows]),
+            "best_score_": float(chosen.means[at]),
+            "best_index_": int(np.argmax(results.rows == best)),
+            "_results": results,
             **chosen.stored,
         },
     )
@@ -636,7 +705,9 @@ def _test_rows(data: RankingData, splits: Splits) -> RankingData:
     )
 
 
-def search_results(columns: Mapping[str, AnyArray], judged: Judged, ranks: Rows) -> dict[str, Any]:
+def search_results(
+    columns: Mapping[str, AnyArray], judged: Judged, lower: Vector
+) -> dict[str, Any]:
     """Return the table of a search, with a row for every combination of settings.
 
     Parameters
@@ -644,8 +715,8 @@ def search_results(columns: Mapping[str, AnyArray], judged: Judged, ranks: Rows)
     columns : dict of str to ndarray of shape (n_rows,)
         For every parameter, its value in every row.
     judged : Judged
-    ranks : ndarray of shape (n_rows,), int
-        The ranks; 1 is the best.
+    lower : ndarray of shape (n_rows,)
+        Numbers of which the lowest is the best, whose rank is 1.
 
     Returns
     -------
@@ -666,7 +737,7 @@ def search_results(columns: Mapping[str, AnyArray], judged: Judged, ranks: Rows)
         table[f"split{number}_test_score"] = part
     table["mean_test_score"] = judged.means
     table["std_test_score"] = judged.deviations
-    table["rank_test_score"] = ranks
+    table["rank_test_score"] = np.searchsorted(np.sort(lower), lower) + 1
     return table
 
 

@@ -20,6 +20,7 @@ from pairgram._support.arrays import (
     without_names,
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Vector
+from pairgram._support.machine import cached_property
 from pairgram._support.whole_fit import WholeFit, by_keyword
 from pairgram.data.dataset import RankingData, RowInfo, read_labelled
 from pairgram.data.judgements import as_judgements
@@ -32,6 +33,7 @@ from pairgram.features.row_values import Chain
 from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate
+from pairgram.model_selection.judge import HeldOut, Results
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
@@ -560,6 +562,9 @@ class LinearSearch(LinearRanker):
 
     __metadata_request__fit = {"groups": True}  # noqa: RUF012
 
+    _results: Results
+    _held: HeldOut
+
     def fit(
         self,
         X: RowsLike,
@@ -614,6 +619,21 @@ class LinearSearch(LinearRanker):
         """
         info = RowInfo(qid, sample_weight, query_weight, offset, groups)
         return self._fit(X, y, info, validation)
+
+    @cached_property
+    def cv_results_(self) -> dict[str, Any]:
+        """The table of all models, which is made when it is asked for."""
+        return self._results.table()
+
+    @cached_property
+    def held_out_(self) -> Vector:
+        """The scores of held-out rows by the best model, which are made when they are asked for."""
+        return self._held.of_rows()
+
+    @cached_property
+    def per_query_(self) -> dict[str, Any]:
+        """The metric of every query, which is a table that is made when it is asked for."""
+        return self._held.per_query()
 
     def to_frame(self) -> Any:
         """Return `cv_results_` as a frame of pandas, which must be installed, the best row first.

@@ -133,8 +133,7 @@ def _choose(
         columns["decay"] = np.repeat(np.array(decays, np.float64), len(order))
     losses = np.hstack([one.losses for one in judged])
     table = Judged(means, losses.std(axis=0), losses).take(rows)
-    ranks = np.searchsorted(np.sort(means), means)[rows] + 1
-    model.cv_results_ = search_results(columns, table, ranks)
+    model.cv_results_ = search_results(columns, table, table.means)
     return chosen
 
 
