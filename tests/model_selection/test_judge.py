@@ -23,8 +23,8 @@ def test_folds_of_short_data_alone_are_kept_and_nobody_can_change_them(set_limit
     for (train, test), (expected_train, expected_test) in zip(first, expected, strict=True):
         np.testing.assert_array_equal(train, expected_train)
         np.testing.assert_array_equal(test, expected_test)
-        with pytest.raises(ValueError, match="read-only"):
-            test[0] = 3
+    with pytest.raises(ValueError, match="read-only"):
+        first.of_rows[0] = 3
     assert make_splits(3, data_of([21])) is not make_splits(3, data_of([21]))
 
 

@@ -121,7 +121,8 @@ class TrialsSpec(Spec):
         course.make([trial for trial in every if trial.family != COLUMNS])
         best = course.best
         course.tell_best()
-        found = {name: value for name, value in vars(best).items() if name.endswith("_")}
+        names = {*vars(best), "held_out_", "per_query_"}
+        found = {name: getattr(best, name) for name in names if name.endswith("_")}
         found["_column_sums"] = best._column_sums
         if not compares and data.offset is None and not data.labels_differ(Pairs()):
             warn_of_equal_labels()

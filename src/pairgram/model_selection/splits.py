@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -202,7 +201,7 @@ def fold_numbers(cv: object, n_held: int, n_rows: int) -> Rows | None:
     cv = default_cv(n_held, n_rows) if cv is None else cv
     try:
         if n_rows and isinstance(cv, Integral):
-            return fold_of_rows(_kept_row_folds(int(cv), n_rows), n_rows)
+            return _kept_row_folds(int(cv), n_rows).of_rows
         splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
         drawn = splitter.shuffle and not isinstance(splitter.random_state, Integral)
         return None if drawn else splitter.fold_of_query(n_held)
@@ -210,11 +209,35 @@ def fold_numbers(cv: object, n_held: int, n_rows: int) -> Rows | None:
         return None
 
 
+@dataclass(frozen=True, eq=False)
+class Folds(Sequence[tuple[Rows, Rows]]):
+    """Splits of which each holds some rows out and trains on all others.
+
+    Attributes
+    ----------
+    of_rows : ndarray of shape (n_rows,), int64
+        The split that holds out each row.
+    n_folds : int
+    """
+
+    of_rows: Rows
+    n_folds: int
+
+    def __len__(self) -> int:
+        return self.n_folds
+
+    def __getitem__(self, number: Any) -> Any:
+        held = self.of_rows == range(self.n_folds)[number]
+        return np.flatnonzero(~held), np.flatnonzero(held)
+
+
 def fold_of_rows(splits: Splits, n_rows: int) -> Rows | None:
     """Return the split that holds out each row, (n_rows,).
 
     The result is None unless every split trains on all rows that others hold out.
     """
+    if isinstance(splits, Folds):
+        return splits.of_rows
     folds = np.full(n_rows, -1)
     for number, split in enumerate(splits):
         if (np.bincount(np.concatenate(split), minlength=n_rows) != 1).any():
@@ -296,8 +319,6 @@ class GroupSplits(Sequence[tuple[Rows, Rows]]):
         return len(self.tests)
 
     def __getitem__(self, number: Any) -> Any:
-        if isinstance(number, slice):
-            return replace(self, trains=self.trains[number], tests=self.tests[number])
         return self.rows(self.trains[number]), self.rows(self.tests[number])
 
 
@@ -331,8 +352,10 @@ def make_splits(cv: object, data: RankingData) -> Splits:
                 return folds(int(cv), n_rows)
             if data.group_of is not None:
                 raw = GroupSplits.of(data, cv)
+            elif isinstance(cv, (Integral, QueryKFold)):
+                return _folds_of_queries(cv, data.queries)
             else:
-                raw = _split(QueryKFold(cv) if isinstance(cv, Integral) else cv, data)
+                raw = _split(cv, data)
         except ValueError as error:  # a splitter does not know the name of the parameter
             raise ValueError(f"cv={cv!r}: {error}") from error
     if len(raw) == 0:
@@ -342,9 +365,12 @@ def make_splits(cv: object, data: RankingData) -> Splits:
     return tuple(_as_split(number, split, n_rows) for number, split in enumerate(raw))
 
 
+def _folds_of_queries(cv: Any, queries: Queries) -> Folds:
+    splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
+    return Folds(splitter.fold_of_query(queries.n_queries)[queries.index()], splitter.n_splits)
+
+
 def _split(splitter: Any, data: RankingData) -> list[Any]:
-    if isinstance(splitter, QueryKFold):
-        return list(splitter.split(data.y, qid=data.queries.index()))
     splitter = check_cv(splitter)
     groups = data.queries.index() if _takes_groups(splitter) else None
     return list(splitter.split(np.empty((len(data.y), 1)), data.y, groups))
@@ -372,13 +398,14 @@ def _is_matrix(X: object) -> bool:
     return scipy.sparse.issparse(X) or hasattr(X, "columns") or getattr(X, "ndim", 0) == 2
 
 
-def _row_folds(n_splits: int, n_rows: int) -> Splits:
+def _row_folds(n_splits: int, n_rows: int) -> Folds:
     """Return folds of shuffled rows: the order of the rows of a query often means something."""
-    folds = KFold(n_splits, shuffle=True, random_state=0)
-    splits = tuple(folds.split(np.empty((n_rows, 1))))
-    for rows in chain.from_iterable(splits):
-        rows.flags.writeable = False  # cached folds are shared
-    return splits
+    folds = np.empty(n_rows, dtype=np.int64)
+    splits = KFold(n_splits, shuffle=True, random_state=0).split(np.empty((n_rows, 1)))
+    for number, (_, test) in enumerate(splits):
+        folds[test] = number
+    folds.flags.writeable = False  # cached folds are shared
+    return Folds(folds, n_splits)
 
 
 _kept_row_folds = lru_cache(maxsize=16)(_row_folds)  # problems of a batch often have equal sizes

@@ -309,9 +309,9 @@ class HoldOut(PathJudge):
             left -= systems.n_products
             if group.start == 0:
                 solved, found = found[0], found[1:]
-            tests = splits[max(group.start - 1, 0) : group.stop - 1]
+            numbers = range(max(group.start - 1, 0), group.stop - 1)
             scores += [
-                data.scores(test, coefs) for (_, test), coefs in zip(tests, found, strict=True)
+                data.scores(splits[k][1], coefs) for k, coefs in zip(numbers, found, strict=True)
             ]
         assert alphas is not None
         if judge.validation is not None:
