@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, Flags, Vector, not_finite
+from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import thread_count
 from pairgram._support.parameters import Setting, check_setting, choice, number
 from pairgram._support.row_warnings import warn_of_clicks, warn_of_threshold
@@ -225,6 +225,7 @@ def _meant(name: str) -> str | None:
 
 # Gains are at most this, so that their sum over any list stays finite.
 _LARGEST_GAIN = 2.0**1000
+_LARGEST_EXPONENT = 1000.0
 _NO_CUT = int(np.iinfo(np.intp).max)
 
 
@@ -446,6 +447,16 @@ class Metric:
                 f"{self.name!r} would judge by clicks with their bias",
             )
 
+    def _label_range(self, n_rows: int) -> tuple[float, float]:
+        """Return the smallest and the largest label of so many rows that the metric takes."""
+        kind = FAMILIES[self.family].labels
+        if kind == "any":
+            largest = _largest(self.family, n_rows)
+            return -largest, largest
+        if kind == "grade":
+            return 0.0, _LARGEST_EXPONENT if self.max_grade is None else self.max_grade
+        return 0.0, _LARGEST_EXPONENT if self.gain == "exp2" else _LARGEST_GAIN
+
     @staticmethod
     def mean(per_query: Vector, weights: Vector | None = None) -> Vector:
         """Return the weighted mean over the last axis, leaving NaN out.
@@ -622,36 +633,34 @@ def check_labels(metrics: Sequence[Metric], y: Vector, *, are_all: bool = False)
     if are_all:
         warn_of_relevant(metrics, smallest, largest, len(y))
     for metric in metrics:
-        kind = FAMILIES[metric.family].labels
-        if kind == "any":
-            limit = _largest(metric.family, len(y))
-            if max(largest, -smallest) > limit:
-                row = int(np.argmax(np.abs(y)))
-                wanted = f"labels of at most {limit:.1e} in size (sums overflow)"
-                raise _refused(metric, y, row, wanted)
-            continue
-        if smallest < 0:
-            raise _bad_label(metric, y, y < 0, "labels >= 0")
-        exponential = kind == "grade" or metric.gain == "exp2"
-        limit = 1000.0 if exponential else _LARGEST_GAIN
-        if largest > limit:
-            reason = "2**y overflows" if exponential else "sums overflow"
-            raise _bad_label(metric, y, y > limit, f"labels <= {limit:g} ({reason})")
-        if kind == "grade":
-            if (y != np.floor(y)).any():
-                raise _bad_label(metric, y, y != np.floor(y), "integer labels")
-            if metric.max_grade is not None and largest > metric.max_grade:
-                wanted = f"labels <= max_grade = {metric.max_grade:g}"
-                raise _bad_label(metric, y, y > metric.max_grade, wanted)
+        least, most = metric._label_range(len(y))
+        whole = FAMILIES[metric.family].labels == "grade"
+        if smallest < least or largest > most or (whole and (y != np.floor(y)).any()):
+            raise _bad_label(metric, y)
     return largest
 
 
-def _bad_label(metric: Metric, y: Vector, bad: Flags, wanted: str) -> ArgumentError:
-    row = int(np.argmax(bad))
+def _bad_label(metric: Metric, y: Vector) -> ArgumentError:
+    """Return the error for labels of which the metric cannot take one."""
+    kind, most = FAMILIES[metric.family].labels, metric._label_range(len(y))[1]
+    if kind == "any":
+        wanted = f"labels of at most {most:.1e} in size (sums overflow)"
+        return _refused(metric, y, int(np.argmax(np.abs(y))), wanted)
+    exponential = kind == "grade" or metric.gain == "exp2"
+    largest = _LARGEST_EXPONENT if exponential else most
+    reason = "2**y overflows" if exponential else "sums overflow"
+    wrong = {
+        "labels >= 0": y < 0,
+        f"labels <= {largest:g} ({reason})": y > largest,
+        "integer labels": (y != np.floor(y)) & (kind == "grade"),
+        f"labels <= max_grade = {most:g}": y > most,
+    }
+    wanted, bad = next((text, rows) for text, rows in wrong.items() if rows.any())
     free = ", ".join(
         name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
     )
-    return _refused(metric, y, row, wanted, f"; metrics for any real labels: {free}")
+    advice = f"; metrics for any real labels: {free}"
+    return _refused(metric, y, int(np.argmax(bad)), wanted, advice)
 
 
 def _refused(metric: Metric, y: Vector, row: int, wanted: str, advice: str = "") -> ArgumentError:
