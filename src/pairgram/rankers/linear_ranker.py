@@ -635,6 +635,17 @@ class LinearSearch(LinearRanker):
         """The metric of every query, which is a table that is made when it is asked for."""
         return self._held.per_query()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes of a copy or a file, which has the tables and not their parts."""
+        made: dict[str, Any] = {}
+        state = super().__getstate__()
+        if "_results" in state:
+            made["cv_results_"] = self.cv_results_
+        if "_held" in state:
+            made |= {"held_out_": self.held_out_, "per_query_": self.per_query_}
+        parts = ("_results", "_held")
+        return {name: one for name, one in state.items() if name not in parts} | made
+
     def to_frame(self) -> Any:
         """Return `cv_results_` as a frame of pandas, which must be installed, the best row first.
 
