@@ -58,6 +58,8 @@ class Mentions(ast.NodeVisitor):
 
     def generic_visit(self, node: ast.AST) -> None:
         word = None
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return  # a docstring, which asks for nothing
         if isinstance(node, ast.Name):
             word = node.id
         elif isinstance(node, ast.Attribute):

@@ -162,19 +162,24 @@ class RankingData:
             told = RowInfo(qid, sample_weight, query_weight, groups=groups)
             judgements.require_alone(told._asdict())
             y, sample_weight = judgements.of_rows(n_rows, sample_weight)
-        queries = Queries.make(n_rows, qid=qid)
-        return cls(
-            X if scipy.sparse.issparse(X) else np.require(X, requirements=["C", "A"]),
-            y,
-            queries,
-            None
-            if sample_weight is None
-            else check_weights(sample_weight, n_rows, "sample_weight"),
-            None if query_weight is None else queries.per_query(query_weight, "query_weight"),
-            offset=None if offset is None else check_offset(offset, n_rows),
-            group_of=None if groups is None else queries.groups(groups)[0],
-            judgements=judgements,
-        )
+        if not scipy.sparse.issparse(X):
+            X = np.require(X, requirements=["C", "A"])
+        data = cls(X, y, Queries.make(n_rows, qid=qid), judgements=judgements)
+        others = sample_weight, query_weight, offset, groups
+        return data if all(one is None for one in others) else data._told(*others)
+
+    def _told(self, sample_weight: Any, query_weight: Any, offset: Any, groups: Any) -> RankingData:
+        """Return the data with weights, offsets and groups, which are checked."""
+        n_rows, told = len(self.y), dict[str, Any]()
+        if sample_weight is not None:
+            told["row_weights"] = check_weights(sample_weight, n_rows, "sample_weight")
+        if query_weight is not None:
+            told["query_weights"] = self.queries.per_query(query_weight, "query_weight")
+        if offset is not None:
+            told["offset"] = check_offset(offset, n_rows)
+        if groups is not None:
+            told["group_of"] = self.queries.groups(groups)[0]
+        return replace(self, **told)
 
     @property
     def n_features(self) -> int:
@@ -474,9 +479,7 @@ class RankingData:
         kept = self.__dict__.get("_problem")
         if levels is None and kept is not None and kept[0] is settings:
             return cast("_core.RankingProblem", kept[1])
-        found = (
-            settings.levels(self.y) if levels is None and settings.compiled == "omega" else levels
-        )
+        values, omega = levels or settings.levels(self.y) or (None, None)
         problem = _core.RankingProblem(
             self.y,
             self.queries.offsets,
@@ -485,8 +488,8 @@ class RankingData:
             query_weights=self.query_weights,
             pairs=settings.compiled,
             weighting=settings.weighting,
-            level_values=found[0] if found else None,
-            omega=found[1] if found else None,
+            level_values=values,
+            omega=omega,
         )
         if levels is None:
             self.__dict__["_problem"] = settings, problem
@@ -516,7 +519,7 @@ class RankingData:
             problem = self.problem(settings)
             yield Block(slice(None), problem, self.X, np.ascontiguousarray(targets), node_map)
             return
-        levels = settings.levels(self.y) if settings.compiled == "omega" else None
+        levels = settings.levels(self.y)
         for rows, block in self._dense_blocks(node_map is not None):
             problem = block.problem(settings, levels)
             yield Block(rows, problem, block.X, np.ascontiguousarray(targets[rows]), node_map)

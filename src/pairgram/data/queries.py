@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -255,28 +255,29 @@ class Queries:
 
     @classmethod
     def _from_ids(cls, ids: AnyArray, name: str) -> Queries:
-        n_rows, names = len(ids), None
+        n_rows = len(ids)
         if n_rows == 0:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
         if ids.dtype.kind == "O":
-            ids, names = codes_of_objects(ids, name)
+            codes, names = codes_of_objects(ids, name)
+            found = cls._from_ids(codes, name)
+            return replace(found, ids=names[found.ids])
         begins = np.ones(n_rows + 1, dtype=bool)
         np.not_equal(ids[1:], ids[:-1], out=begins[1:-1])
         bounds = begins.nonzero()[0].astype(np.int64, copy=False)
         run_ids = ids[bounds[:-1]]
         if ids.dtype.kind in "iu" and (run_ids[1:] > run_ids[:-1]).all():  # no id has two runs
-            return cls(bounds, ids=run_ids if names is None else names)
-        return cls._of_runs(run_ids, bounds, names)
+            return cls(bounds, ids=run_ids)
+        return cls._of_runs(run_ids, bounds)
 
     @classmethod
-    def _of_runs(cls, run_ids: AnyArray, bounds: Rows, names: AnyArray | None) -> Queries:
+    def _of_runs(cls, run_ids: AnyArray, bounds: Rows) -> Queries:
         """Join runs of rows with equal ids, which begin at `bounds`."""
         numbers = run_ids
         if numbers.dtype != np.int64:
             _, numbers = np.unique(run_ids, return_inverse=True)
         first, offsets, order = _core.group_runs(np.ascontiguousarray(numbers), bounds)
-        unique_ids = run_ids[first] if names is None else names[run_ids[first]]
-        return cls(offsets, None if len(first) == len(run_ids) else order, unique_ids)
+        return cls(offsets, None if len(first) == len(run_ids) else order, run_ids[first])
 
     @property
     def n_queries(self) -> int:
