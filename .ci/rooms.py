@@ -45,8 +45,10 @@ ADDED = {
     "comparisons": {"compared", "leave-item-out", "leave-comparison-out", "leave-group-out"},
     "export": {"shop", "text_model", "OneHotEncoder", "OrdinalEncoder", "TfidfVectorizer"},
     "tables": {"Table", "csv", "to_parquet", "write_table", "log.parquet", "rows.parquet"}
-    | {"gap.csv", "text.csv", "FOLDER"},
+    | {"gap.csv", "text.csv"},
 }
+# Names that texts have as ordinary words.
+ORDINARY = {"predict"}
 
 
 class Mentions(ast.NodeVisitor):
@@ -72,7 +74,7 @@ class Mentions(ast.NodeVisitor):
             word = node.value
             pieces = set(re.findall(r"[\w.@-]+", word))
             self.found |= any(f"{self.module}." in f"{piece}." for piece in pieces)
-            self.found |= word.isidentifier() is False and bool(self.names & pieces)
+            self.found |= not word.isidentifier() and bool((self.names - ORDINARY) & pieces)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             module = getattr(node, "module", "") or ""
             names = [f"{module}.{alias.name}" for alias in node.names]
