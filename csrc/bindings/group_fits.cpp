@@ -235,6 +235,7 @@ py::tuple search(const bound_problem& problem, const array<std::int64_t>& querie
 }  // namespace
 
 void bind_group_fits(py::module_& m) {
+    m.attr("LARGEST_OWN") = largest_own;
     m.def("fit_groups", &fit, "problem"_a, "queries"_a, "n_targets"_a, "targets"_a, "blocks"_a,
           py::kw_only(), "map"_a = py::none(), "alpha"_a, "tells"_a = false, "n_threads"_a);
     m.def("fit_group_svms", &fit_svms, "problem"_a, "queries"_a, "offsets"_a, "blocks"_a,

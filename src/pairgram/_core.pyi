@@ -370,6 +370,10 @@ def apply_activation(
     name: str,  # exp, gaussian, sigmoid, tanh, cos, sin, relu or hardlim
     values: NDArray[_T],
 ) -> None: ...
+
+# Systems up to this order are solved without BLAS.
+LARGEST_OWN: int
+
 def fit_groups(
     problem: RankingProblem,
     queries: NDArray[np.int64],  # the first of every group, and the end of the last

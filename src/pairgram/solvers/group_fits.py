@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -218,7 +219,9 @@ def solve_sets(
     if told is None:
         return None
     problem, blocks, node_map = told
-    with single_threaded_blas:
+    n_rows, width = len(sets.data.y), sets.data.n_features
+    calls_blas = len(sets.n_targets) > 1 or not width <= min(n_rows, _core.LARGEST_OWN)
+    with single_threaded_blas if calls_blas else nullcontext():
         found = _core.fit_groups(
             problem,
             sets.bounds,
@@ -228,7 +231,7 @@ def solve_sets(
             map=node_map,
             alpha=float(alpha),
             tells=tells,
-            n_threads=thread_count(len(sets.data.y) * blocks[0].shape[1]),
+            n_threads=thread_count(n_rows * blocks[0].shape[1]),
         )
     return Solved(*found)
 
