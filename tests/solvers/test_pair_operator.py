@@ -89,7 +89,7 @@ def many_rows(n_levels, sizes, seed=0):
     return rng, y, offsets
 
 
-@every(n_levels=[2, 4, 5, 8, 9, None], sizes=[[1500], [600, 1, 900, 0, 300]])
+@every(n_levels=[2, 4, 5, 8, 9, None], sizes=[[1500], [600, 1, 900, 0, 300], [63, 64, 65, 8, 1]])
 def test_any_number_of_levels_and_long_queries(n_levels, sizes):
     rng, y, offsets = many_rows(n_levels, sizes)
     f, u = rng.normal(size=(2, len(y)))
