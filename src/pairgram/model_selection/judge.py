@@ -686,14 +686,10 @@ def ordered(means: Vector, metric: Measure) -> Vector:
 
 def _test_rows(data: RankingData, splits: Splits) -> RankingData:
     """Return the test rows of all splits, without X. Different splits have different queries."""
-    rows = np.concatenate([test for _, test in splits])
-    n_queries = data.queries.n_queries
-    if n_queries == 1:
-        bounds = np.cumsum([0, *(len(test) for _, test in splits)], dtype=np.int64)
-        queries = Queries(bounds, None, np.arange(len(splits)))
-    else:
-        split = np.repeat(np.arange(len(splits)), [len(test) for _, test in splits])
-        queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
+    tests = [test for _, test in splits]
+    rows, n_queries = np.concatenate(tests), data.queries.n_queries
+    split = np.repeat(np.arange(len(tests)), [*map(len, tests)])
+    queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
     assert queries.ids is not None
     return RankingData(
         np.empty((len(rows), 0)),

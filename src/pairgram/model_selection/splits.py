@@ -331,38 +331,41 @@ def make_splits(cv: object, data: RankingData) -> Splits:
         If there are no splits, if a split has an empty part, or if its rows are not row numbers.
         The message names ``cv``.
     """
+    if not isinstance(cv, (Integral, QueryKFold)) or data.group_of is not None:
+        return _other_splits(cv, data)
     n_rows = len(data.y)
+    try:
+        if isinstance(cv, Integral) and data.is_single_query:
+            folds = _kept_row_folds if n_rows <= limits.now.cached_rows else _row_folds
+            return folds(int(cv), n_rows)
+        return _folds_of_queries(cv, data.queries)
+    except ValueError as error:  # a splitter does not know the name of the parameter
+        raise ValueError(f"cv={cv!r}: {error}") from error
+
+
+def _other_splits(cv: object, data: RankingData) -> Splits:
+    """Return splits of groups, of a list, or of any splitter."""
     if isinstance(cv, str) and cv != FORWARD:
         raise ValueError(
             f"cv={cv!r}: a splitter, an integer, {FORWARD!r} or (training rows, test rows) pairs "
             "are wanted; 'leave-pair-out' is for RankRLSCV, PointwiseELMCV and PairwiseELMCV"
         )
-    if isinstance(cv, str) and cv == FORWARD and data.group_of is None:
+    if isinstance(cv, str) and data.group_of is None:
         raise ValueError(
             f"cv={FORWARD!r} holds every group out by the model of the groups before it: give fit "
             "groups, such as days"
         )
-    raw: Sequence[Any]
-    if isinstance(cv, (list, tuple)):
-        raw = cv
-    else:
+    raw: Any = cv
+    if not isinstance(cv, (list, tuple)):
         try:
-            if isinstance(cv, Integral) and data.is_single_query:
-                folds = _kept_row_folds if n_rows <= limits.now.cached_rows else _row_folds
-                return folds(int(cv), n_rows)
-            if data.group_of is not None:
-                raw = GroupSplits.of(data, cv)
-            elif isinstance(cv, (Integral, QueryKFold)):
-                return _folds_of_queries(cv, data.queries)
-            else:
-                raw = _split(cv, data)
+            raw = _split(cv, data) if data.group_of is None else GroupSplits.of(data, cv)
         except ValueError as error:  # a splitter does not know the name of the parameter
             raise ValueError(f"cv={cv!r}: {error}") from error
     if len(raw) == 0:
         raise ValueError("cv has no splits: give a list, as an iterator is used up after one fit")
     if isinstance(raw, GroupSplits):
         return raw
-    return tuple(_as_split(number, split, n_rows) for number, split in enumerate(raw))
+    return tuple(_as_split(number, split, len(data.y)) for number, split in enumerate(raw))
 
 
 def _folds_of_queries(cv: Any, queries: Queries) -> Folds:

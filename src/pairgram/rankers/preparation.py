@@ -509,10 +509,17 @@ class GivenArrays(GivenRows):
         judgements = self.data.judgements
         return spec if judgements is None else judgements.fitted_by(spec)
 
-    def held(self, validation: Validation, pattern: RankingData) -> RankingData | None:
+    def _held_as_given(self, validation: Validation, pattern: RankingData) -> RankingData:
+        """Return the rows of a validation set; their map is not fitted if it is another package's.
+
+        Such a map checks rows by itself.
+        """
+        maps = [way.then for way in self._preparation.ways]
+        ours = any(one is None or is_known(one) for one in maps)
+        return self.held(validation, pattern if ours else replace(pattern, feature_map=maps[0]))
+
+    def held(self, validation: Any, pattern: RankingData) -> RankingData:
         """Return the rows of a validation set as they are given, with the scores of the prior."""
-        if validation is None:
-            return None
         prior = self.prior
         if prior is not None and self.fill is not None:
             prior = prior.of_filled(self.data.names)
@@ -536,12 +543,9 @@ class GivenArrays(GivenRows):
         search : Search
         validation : a value as in `RankSVMCV.fit`
         """
-        pattern = data.pattern
-        maps = [way.then for way in self._preparation.ways]
-        ours = any(one is None or is_known(one) for one in maps)
-        shown = pattern if ours else replace(pattern, feature_map=maps[0])
-        refuse_validation(search.cv, validation is not None)
-        cv, held = search.cv, self.held(validation, shown)
+        pattern, cv = data.pattern, search.cv
+        refuse_validation(cv, validation is not None)
+        held = None if validation is None else self._held_as_given(validation, pattern)
         if pattern.preferences is not None:
             told = cv, held, search.scoring
             ways = {"exact": False, "has_probabilities": search.has_probabilities}

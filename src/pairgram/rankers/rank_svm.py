@@ -211,38 +211,39 @@ class SvmSpec(Spec):
         training = None
         for way in self.rows.ways:
             training = None  # frees the memory for the features of the next map
-            data = rows.fitted(way)
-            as_set = self._searched_as_set(data, judge)
-            if as_set is not None:
-                candidates.append(as_set)
-                continue
-            training = Training.make(data, settings, exact=True)
-            started = data.pattern.offset is not None
-            Cs = _default_Cs(training, started) if self.Cs is None else np.sort(self.Cs)
-            found, histories = _held_out(training, data, judge, Cs)
-            candidates.append(_Candidate(data, Cs, found, histories))
-        number, at, told = choose_among(
-            [Tried(c.judged, {"C": c.Cs}, {"feature_map": c.way.short}) for c in candidates],
-            in_order_of(self.Cs, len(candidates[0].Cs)),
-            judge.metric,
-        )
+            candidate, training = self._candidate(rows.fitted(way), judge)
+            candidates.append(candidate)
+        order = in_order_of(self.Cs, len(candidates[0].Cs))
+        tried = [Tried(c.judged, {"C": c.Cs}, {"feature_map": c.way.short}) for c in candidates]
+        number, at, told = choose_among(tried, order, judge.metric)
         chosen = candidates[number]
-        C, pattern = float(chosen.Cs[at]), chosen.data.pattern
-        of_best = C, rows.prior and rows.prior.coef
-        final, squares = self._solved_as_set(chosen.data, *of_best), None
+        C, origin = float(chosen.Cs[at]), rows.prior and rows.prior.coef
+        final = self._solved_as_set(chosen.data, C, origin)
         if final is None:
             if training is None or chosen is not candidates[-1]:
                 training = Training.make(chosen.data, settings, exact=True)
-            final, squares = _solution(training, *of_best), training.squares()
+            final = _solution(training, C, origin)
         fitted, history = final
-        sums = fitted["_column_sums"]
-        squares = squares if sums is None else sums.squares
-        if self.Cs is None and squares is not None and chain_of(pattern).then is None:
+        if self.Cs is None and chosen.way.then is None:  # whose grid suits the widest column
+            sums, pattern = fitted["_column_sums"], chosen.data.pattern
             names = pattern.names if pattern.feature_map is None else None
-            warn_of_narrow_columns(squares, names)  # such a grid suits the widest
-        fitted |= told | {"C_": C, "Cs_": chosen.Cs[in_order_of(self.Cs, len(chosen.Cs))]}
-        fitted["feature_map_"] = chosen.way.value
+            squares = training.squares() if sums is None and training else sums.squares
+            warn_of_narrow_columns(squares, names)
+        fitted |= told | {"C_": C, "Cs_": chosen.Cs[order], "feature_map_": chosen.way.value}
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
+
+    def _candidate(
+        self, data: Dataset[RankingData], judge: ModelJudge
+    ) -> tuple[_Candidate, Training | None]:
+        """Return the candidate of a map; and its rows, prepared for solutions, if they were."""
+        as_set = self._searched_as_set(data, judge)
+        if as_set is not None:
+            return as_set, None
+        training = Training.make(data, self.settings, exact=True)
+        started = data.pattern.offset is not None
+        Cs = _default_Cs(training, started) if self.Cs is None else np.sort(self.Cs)
+        found, histories = _held_out(training, data, judge, Cs)
+        return _Candidate(data, Cs, found, histories), training
 
     def _searched_as_set(self, rows: Dataset[RankingData], judge: ModelJudge) -> _Candidate | None:
         """Return the candidate of a map, if compiled code searches small rows in folds."""
