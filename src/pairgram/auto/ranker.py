@@ -248,7 +248,7 @@ class _Course:
         held_rows = tests if splits else slice(None)
         try:
             with without_row_warnings(), until(self.end, self.rates.slowness):
-                held = rows.held(validation, rows.data)
+                held = None if validation is None else rows.held(validation, rows.data)
                 judge = Judge.make(rows.data, self.common["cv"], held, best.scoring_)
                 mean, deviation = mean_of_columns(
                     members, rows.data, self.spec.rows, judge, held_rows
