@@ -641,7 +641,7 @@ def test_inspect_statistics(data, tmp_path):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_demo_shows_that_pairs_help(seed):
-    lines = [line.rsplit(maxsplit=5) for line in run("demo", "--seed", seed).splitlines()]
+    lines = [line.rsplit(maxsplit=4) for line in run("demo", "--seed", seed).splitlines()]
     pointwise, pairwise = (
         np.array(line[1:4], float) for line in lines if line and line[0].strip().startswith("R")
     )
