@@ -48,14 +48,12 @@ def export(given: Any) -> int:
             own |= {"shift": given.shift, "lowest": float(scores.min())}
         own = {key: value for key, value in own.items() if value is not None}
         exported = getattr(public("export"), f"to_{to.replace('-', '_')}")(model, **own)
-    beside = {"onnx": getattr(exported, "onnx", None)}
+    files, folder = {output: exported}, os.path.dirname(output)
+    if (profiled := getattr(exported, "onnx", None)) is not None:
+        files[os.path.join(folder, f"{name}.onnx")] = profiled
     if definitions := getattr(exported, "definitions", None):
         listed = definitions if to == "solr" else {"featureset": {"features": definitions}}
-        beside["features.json"] = listed
-    files = {output: exported}
-    for ending, content in beside.items():
-        if content is not None:
-            files[os.path.join(os.path.dirname(output), f"{name}.{ending}")] = content
+        files[os.path.join(folder, f"{name}.features.json")] = listed
     *_, last = files
     if output == "-" and (last != "-" or isinstance(exported, bytes)):
         what = f"{last} stands beside it" if last != "-" else "its bytes are no text"
