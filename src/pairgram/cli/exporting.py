@@ -34,7 +34,7 @@ def export(given: Any) -> int:
     rows = ids = None
     if verify is not None and named_files.is_table(given, verify):
         rows = named_files.scan_for(given, verify, model)
-        named_files.require(given, verify, rows, True, False)
+        named_files.refuse_lack(given, verify, False, not rows.has_queries)
     elif verify is not None:
         options = {"zero_based": given.zero_based}
         rows, _, ids = named_files.load_letor(verify, model, given.model, **options)

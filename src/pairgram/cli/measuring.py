@@ -91,9 +91,7 @@ def evaluate(given: Any) -> None:
             else:
                 found, n_rows = _of_rows(given, metrics)
         means = {one.name: float(one.mean(found[one.name])) for one in metrics}
-    # An id may be a time. Rows without ids are one query.
     ids = plain_ids(found["qid"]) if "qid" in found else ["all rows"]
-    ids = [one if isinstance(one, (int, float, str)) else str(one) for one in ids]
     rows = list(zip(ids, *(found[name] for name in means), strict=True))
     if given.json:
         report: dict[str, Any] = {"file": file, "convention": convention, "n_rows": n_rows}
@@ -130,7 +128,7 @@ def _of_table(given: Any, metrics: list[Any]) -> Any:
     model = load_model(given.model)
     with passes() as watch:
         table = named_files.scan_for(given, given.file, model)
-        named_files.require(given, given.file, table, True)
+        named_files.require(given, given.file, table)
         table = watch(table)
         return pairgram.evaluate(metrics, table, model, per_query=True), sum(table.n_rows())
 

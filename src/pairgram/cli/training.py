@@ -172,22 +172,24 @@ def train(given: Any) -> None:
     kernel = settings.get("kernel", "linear") != "linear" and name not in MAPS
     whole = kernel or by_evidence or given.one_query or name in ("auto", "elmrank")
     with passes() as watch, one_query_meant():
-        rows = (
-            _of_tables(given, needs_ids, whole, watch) if on_table else _of_letor(given, needs_ids)
-        )
-        settings = with_scales(name, settings, given.sparse, rows.drawn)
-
-        def fit(missing: str | None) -> Any:
-            return search_of(name, settings, scoring, missing).fit(*rows.data, **rows.named)
-
-        start = time.perf_counter()
         try:
+            rows = (
+                _of_tables(given, needs_ids, whole, watch)
+                if on_table
+                else _of_letor(given, needs_ids)
+            )
+            settings = with_scales(name, settings, given.sparse, rows.drawn)
+
+            def fit(missing: str | None) -> Any:
+                return search_of(name, settings, scoring, missing).fit(*rows.data, **rows.named)
+
+            start = time.perf_counter()
             with working("fitting"):
                 search = fit(given.missing)
         except ArgumentError as error:
-            if not on_table or error.found != "NaN" or error.parameter not in (None, "X"):
+            if not on_table or error.found != "NaN":
                 raise
-            if given.features or given.missing:
+            if given.features or given.missing or error.parameter not in (None, "X"):
                 filled = "the ranker feature_map=Fill('median') or Fill(0)"
                 error.text = error.text.replace(filled, "--missing mean, median or zero")
                 raise
