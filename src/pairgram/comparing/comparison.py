@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t as student
+from scipy.stats import ttest_1samp
 
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.checks import AnyArray, Vector
@@ -33,20 +33,17 @@ def t_test(differences: Vector) -> Vector:
 
     They are 1 if all differences are 0, 0 if they are equal but not 0, and NaN for less than two.
     """
-    n = (~np.isnan(differences)).sum(axis=0)
-    filled = np.nan_to_num(differences, nan=0.0)
-    largest = np.abs(filled).max(axis=0, initial=0.0)  # of which squares may overflow or vanish
-    with np.errstate(invalid="ignore", divide="ignore"):
-        filled = np.where(largest > 0, filled / largest, 0.0)
-        means = filled.sum(axis=0) / n
-        squares = (np.where(np.isnan(differences), 0.0, filled - means) ** 2).sum(axis=0)
-        # The mean of equal differences has a rounding error, which is no deviation.
-        equal = squares <= n * (_ROUNDING * means) ** 2
-        statistic = np.where(equal, np.inf, np.abs(means) / np.sqrt(squares / (n - 1) / n))
-        p = 2 * student.sf(statistic, n - 1)
-    p[(filled == 0).all(axis=0)] = 1.0
-    p[n < 2] = np.nan
-    return p
+    return np.array([_t_test(column[~np.isnan(column)]) for column in differences.T])
+
+
+def _t_test(differences: Vector) -> float:
+    largest = np.abs(differences).max(initial=0.0)
+    if len(differences) < 2:
+        return np.nan
+    if largest == 0:
+        return 1.0
+    scaled = differences / largest  # of which squares do not overflow or vanish
+    return 0.0 if np.ptp(scaled) <= _ROUNDING else float(ttest_1samp(scaled, 0.0).pvalue)
 
 
 def randomization_test(
