@@ -35,7 +35,7 @@ from pairgram._support.checks import (
     warn_caller,
 )
 from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import is_integer
+from pairgram._support.parameters import check_size
 from pairgram.cross.ids import distinct_ids, places_among, places_of_pairs
 from pairgram.cross.products import Cross
 from pairgram.data.queries import plain_ids
@@ -297,8 +297,7 @@ def recommend(
     >>> bool((found.places[0] == np.argsort(-thing @ person[0])[:3]).all())
     True
     """
-    if not is_integer(k) or k < 1:
-        raise ArgumentError("k", f"must be an integer >= 1, got {verbatim(repr(k))}")
+    k = check_size("k", k)
     if isinstance(model, BatchFit):
         if user_ids is not None:
             raise ArgumentError("user_ids", "must be None for a batch, whose keys are the ids")
@@ -310,16 +309,12 @@ def recommend(
             check_is_fitted(model)
         users, of_users = _read(model, users, "users", user_ids)
     items, of_items = _read(model, items, "items", item_ids)
-    chosen = (
-        np.arange(len(of_items))
-        if candidates is None
-        else np.unique(
-            places_among(candidates, of_items, "candidates")
-        )  # ascending, as ties are broken
-    )
+    chosen = np.arange(len(of_items))
+    if candidates is not None:  # ascending, as ties are broken
+        chosen = np.unique(places_among(candidates, of_items, "candidates"))
     without = _left_out(exclude, of_users, of_items, chosen)
     if not len(of_users) or not len(of_items):
-        shape = len(of_users), int(k)
+        shape = len(of_users), k
         places, scores = np.full(shape, -1, np.int64), np.full(shape, np.nan)
     else:
         score = _scores_by(model, users, of_users, items, len(of_items))
@@ -330,7 +325,7 @@ def recommend(
                 "model. Take Cross(...), or fit_many, or users without columns if that is meant",
                 UserWarning,
             )
-        places, scores = score.best(chosen, int(k), without)
+        places, scores = score.best(chosen, k, without)
     if np.isinf(scores).any():
         raise ValueError("users and items too large: scores of their pairs overflow")
     listed = _named(of_items, places)
@@ -513,17 +508,12 @@ def _side(
 ) -> Vector:
     """Return whole rows of a model that have some columns, and zeros in the others."""
     names = getattr(model, "feature_names_in_", None)
-    there = column_names(rows)
-    if there is not None:
+    if column_names(rows) is not None:
         if names is None:
             raise ArgumentError(
                 name, "must be an array, as the model was fitted to rows without names of columns"
             )
-        wanted = [names[column] for column in columns]
-        lost = next((one for one in wanted if one not in there), None)
-        if lost is not None:
-            raise ArgumentError(name, verbatim(f"must have the column {lost!r}, got {list(there)}"))
-        rows = select_columns(rows, wanted, name)
+        rows = select_columns(rows, [names[column] for column in columns], name)
     if np.ndim(rows) < 2 or np.shape(rows)[1] != len(columns):
         raise ArgumentError(
             name,
