@@ -486,8 +486,8 @@ def _comparison(
 ) -> Comparison:
     """Return the comparison of values of every metric and system."""
     names = list(next(iter(values.values())))
-    if baseline is not None and baseline not in names:
-        raise ValueError(f"baseline must be one of {', '.join(names)}, got {baseline!r}")
+    if baseline is not None:
+        check_text("baseline", baseline, names)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
     check_size("n_permutations", n_permutations)
