@@ -90,8 +90,7 @@ def _names(features: str | None, model: Any) -> list[str] | None:
     """Return the names of the columns, or None if the model knows them."""
     width = named_files.width_of(model)
     if features is None:
-        first = model.steps[0][1] if hasattr(model, "steps") else model
-        known = hasattr(first, "feature_names_in_")
+        known = hasattr(model, "feature_names_in_")
         return None if known else [f"f{number}" for number in range(1, width + 1)]
     lines = Path(features).read_text(encoding="utf-8-sig").splitlines()
     names = [line.strip() for line in lines if line.strip()]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable
 from contextlib import suppress
 from textwrap import indent
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from pairgram._support.files import printable
@@ -83,7 +82,7 @@ def parser_of_all() -> Parser:
     return parser
 
 
-def parsed(command: str, given: list[str]) -> SimpleNamespace:
+def parsed(command: str, given: list[str]) -> Namespace:
     """Return what is written after a command.
 
     The attributes are the arguments and the options, by the names of their parameters. ``settings``
@@ -101,18 +100,18 @@ def parsed(command: str, given: list[str]) -> SimpleNamespace:
             f"Got unexpected extra argument ({' '.join(others)}): a pattern of files needs quotes, "
             "as in 'data/*.parquet'"
         )
-    values, settings, columns = vars(found), dict[str, Any](), dict[str, Any]()
+    found.settings, found.columns = {}, {}
     for option in options:
         if not option.value:
             continue
-        several = [_value(option, text) for text in values[option.parameter]]
+        several = [_value(option, text) for text in getattr(found, option.parameter)]
         if len(several) > 1 and not option.many:
             raise ValueError(f"{option.flag} is given {len(several)} times, want it once")
         one = (several if option.many else several[0]) if several else option.default
-        values[option.parameter] = one
+        setattr(found, option.parameter, one)
         if several and (option.models or option.of_tables):
-            (settings if option.models else columns)[option.parameter] = one
-    return SimpleNamespace(**values, settings=settings, columns=columns)
+            (found.settings if option.models else found.columns)[option.parameter] = one
+    return found
 
 
 def _value(option: Option, text: str) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -250,11 +251,11 @@ class _Rows:
     begins: Rows
     documents: list[str]
     scores: Vector
-    query: Rows = field(init=False)
 
-    def __post_init__(self) -> None:
-        sizes = np.diff(self.begins)
-        object.__setattr__(self, "query", np.repeat(np.arange(len(sizes)), sizes))
+    @cached_property
+    def query(self) -> Rows:
+        """The number of the query of every row."""
+        return np.repeat(np.arange(len(self.queries)), np.diff(self.begins))
 
     @classmethod
     def of(cls, names: list[Any], runs: list[Lists]) -> _Rows:
