@@ -134,12 +134,10 @@ def bootstrap_means(values: Vector, n_resamples: int, rng: np.random.Generator) 
 def percentile_intervals(means: Vector, confidence: float) -> tuple[Vector, Vector]:
     """Return the ends of the percentile intervals of bootstrap means; NaN for a column without."""
     tail = (1 - confidence) / 2
-    low = np.full(means.shape[1], np.nan)
-    high = low.copy()
-    for column in np.flatnonzero(~np.isnan(means).all(axis=0)):
-        ends = np.nanquantile(means[:, column], [tail, 1 - tail])
-        low[column], high[column] = ends
-    return low, high
+    ends = np.full((2, means.shape[1]), np.nan)
+    known = ~np.isnan(means).all(axis=0)
+    ends[:, known] = np.nanquantile(means[:, known], [tail, 1 - tail], axis=0)
+    return ends[0], ends[1]
 
 
 _ORDER = "; the order is compare(y, qid, scores, metrics)"
@@ -383,9 +381,12 @@ def compare(
     found = evaluate(wanted, y, np.stack(columns), qid, per_query=True)
     queries = Queries.make(len(columns[0]), qid=qid)
     assert queries.ids is not None
-    return _comparison(
-        plain_ids(queries.ids),
-        {name: dict(zip(names, values, strict=True)) for name, values in found.items()},
+    ids = object_array(plain_ids(queries.ids))
+    return compare_values(
+        {
+            name: {"qid": ids, **{metric: values[place] for metric, values in found.items()}}
+            for place, name in enumerate(names)
+        },
         baseline=baseline,
         confidence=confidence,
         n_permutations=n_permutations,
@@ -454,38 +455,6 @@ def compare_values(
             if of_queries.shape != (len(ids[name]),):
                 raise ValueError(f"{metric} of {name!r} must be one number for each query")
             found.setdefault(metric, {})[name] = of_queries
-    return _comparison(
-        ids[first],
-        found,
-        baseline=baseline,
-        confidence=confidence,
-        n_permutations=n_permutations,
-        n_resamples=n_resamples,
-        n_changed=n_changed,
-        random_state=random_state,
-    )
-
-
-def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
-    names = list(systems)
-    if len(names) < 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{argument} must name at least two systems, got {names}")
-    return names
-
-
-def _comparison(
-    ids: list[Any],
-    values: dict[str, dict[str, Vector]],
-    *,
-    baseline: str | None,
-    confidence: float,
-    n_permutations: int,
-    n_resamples: int,
-    n_changed: int,
-    random_state: int | None,
-) -> Comparison:
-    """Return the comparison of values of every metric and system."""
-    names = list(next(iter(values.values())))
     if baseline is not None:
         check_text("baseline", baseline, names)
     if not 0 < confidence < 1:
@@ -496,11 +465,11 @@ def _comparison(
     pairs = [
         (system, against) for against, system in combinations(names, 2) if baseline is None
     ] or [(system, str(baseline)) for system in names if system != baseline]
-    qid = object_array(ids)
-    of_system = [(metric, name) for metric in values for name in names]
-    of_pair = [(metric, *pair) for metric in values for pair in pairs]
-    single = np.stack([values[metric][name] for metric, name in of_system], axis=1)
-    paired = np.stack([_differences(*(values[m][one] for one in pair)) for m, *pair in of_pair], 1)
+    qid = object_array(ids[first])
+    of_system = [(metric, name) for metric in found for name in names]
+    of_pair = [(metric, *pair) for metric in found for pair in pairs]
+    single = np.stack([found[metric][name] for metric, name in of_system], axis=1)
+    paired = np.stack([_differences(*(found[m][one] for one in pair)) for m, *pair in of_pair], 1)
     rng = np.random.default_rng(random_state)
     n = single.shape[1]
     # All resampled means are of the same samples.
@@ -515,7 +484,7 @@ def _comparison(
         "high": high[:n],
         "n_queries": (~np.isnan(single)).sum(axis=0),
     }
-    losses = frozenset(filter(is_loss, values))
+    losses = frozenset(filter(is_loss, found))
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
     differences = {
         "metric": object_array(metric for metric, _, _ in of_pair),
@@ -532,8 +501,15 @@ def _comparison(
         "p_t": p_t,
         "p_t_holm": _by_metric(p_t, len(pairs)),
     }
-    changed = _changed(qid, values, of_pair, paired, n_changed)
-    return Comparison(means, differences, changed, qid, values, confidence, losses)
+    changed = _changed(qid, found, of_pair, paired, n_changed)
+    return Comparison(means, differences, changed, qid, found, confidence, losses)
+
+
+def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
+    names = list(systems)
+    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{argument} must name at least two systems, got {names}")
+    return names
 
 
 def _differences(one: Vector, other: Vector) -> Vector:
