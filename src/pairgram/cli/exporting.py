@@ -11,7 +11,7 @@ from typing import Any
 from pairgram._rooms import public
 from pairgram._support.files import replacing, shown
 from pairgram.cli import named_files
-from pairgram.cli.report import notes, print_lines, warn
+from pairgram.cli.report import notes, warn
 from pairgram.data.streams import as_stream
 
 PLUGINS = ("ltr-plugin", "elasticsearch", "opensearch")
@@ -103,12 +103,10 @@ def _names(features: str | None, model: Any) -> list[str] | None:
 
 
 def _write(content: Any, output: str) -> None:
+    if isinstance(content, bytes):
+        with replacing(output) as file:
+            file.write(content)
+        return
     if isinstance(content, (dict, list)):
         content = json.dumps(content, ensure_ascii=False, indent=1)
-    if output == "-":
-        print_lines([str(content)])
-        return
-    if not isinstance(content, bytes):
-        content = f"{content}".rstrip("\n").encode() + b"\n"
-    with replacing(output) as file:
-        file.write(content)
+    named_files.write_lines(output, [str(content).rstrip("\n")])
