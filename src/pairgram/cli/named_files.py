@@ -244,10 +244,10 @@ def check_output(output: str, *others: str | None) -> None:
     if os.path.isdir(output):
         raise IsADirectoryError(f"{shown(output)}: want a file to write, this is a folder")
     for other in filter(None, others):
-        same = other == output != "-"
+        same = False
         with suppress(OSError, ValueError):  # it is not there, or standard input is no file
-            found = os.stat(sys.stdin.fileno() if other == "-" else other)
-            same |= os.path.isfile(output) and os.path.samestat(os.stat(output), found)
+            found = sys.stdin.fileno() if other == "-" else other
+            same = os.path.isfile(output) and os.path.samefile(output, found)
         if same:
             raise ValueError(f"--output {shown(output)} is one of the other files of this command")
 

@@ -237,13 +237,8 @@ def _among(values: Rows, ascending: Rows) -> Flags:
 
 def _repeated(pairs: Rows) -> Flags:
     """Tell which pairs stand before at an earlier place."""
-    ascending = np.sort(pairs)
-    twice = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
-    places = np.flatnonzero(_among(pairs, twice))
-    _, first = np.unique(pairs[places], return_index=True)
-    out = np.zeros(len(pairs), bool)
-    out[places] = True
-    out[places[first]] = False
+    out = np.ones(len(pairs), bool)
+    out[np.unique(pairs, return_index=True)[1]] = False
     return out
 
 
