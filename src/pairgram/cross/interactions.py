@@ -17,7 +17,7 @@ from pairgram._support.checks import (
     warn_caller,
 )
 from pairgram._support.parameters import check_size, check_text
-from pairgram.cross.ids import distinct_ids, id_array, places_among
+from pairgram.cross.ids import distinct_ascending, distinct_ids, id_array, places_among
 from pairgram.data.queries import Queries, as_ids
 from pairgram.features.feature_map import generator
 
@@ -138,7 +138,7 @@ def sample_negatives(
     if n_users * (max(total, n_items) + 1) >= 2**63:
         raise ArgumentError("users", f"must be fewer for {n_items} items, got {n_users}")
     place = of_users.index()
-    seen = _ascending(place * n_items + codes) if exclude_seen else np.empty(0, np.int64)
+    seen = distinct_ascending(place * n_items + codes) if exclude_seen else np.empty(0, np.int64)
     n_left = (n_items if weights is None else int((weights > 0).sum())) - np.bincount(
         seen // max(n_items, 1), minlength=n_users
     )  # an item that was seen has an interaction, so that it may be drawn
@@ -219,12 +219,6 @@ def _drawn(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Dr
         taken = np.sort(kept[_among(kept // max(n_items, 1), users)])
         pending = pending[again]
     return found
-
-
-def _ascending(pairs: Rows) -> Rows:
-    """Return distinct numbers in ascending order; np.unique takes three times as long."""
-    pairs = np.sort(pairs)
-    return pairs[np.concatenate(([True], pairs[1:] != pairs[:-1]))] if len(pairs) else pairs
 
 
 def _among(values: Rows, ascending: Rows) -> Flags:

@@ -36,7 +36,7 @@ from pairgram._support.checks import (
 )
 from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram._support.parameters import check_size
-from pairgram.cross.ids import distinct_ids, places_among, places_of_pairs
+from pairgram.cross.ids import distinct_ascending, distinct_ids, places_among, places_of_pairs
 from pairgram.cross.products import Cross
 from pairgram.data.queries import plain_ids
 from pairgram.data.streams import as_stream
@@ -161,7 +161,7 @@ class Recommendations:
         wanted = self._metrics(metrics)
         pairs = self._held_out(users, items)
         n_items, k = len(self.all_items), self.places.shape[1]
-        with_pairs = np.unique(pairs // max(n_items, 1))
+        with_pairs = distinct_ascending(pairs // max(n_items, 1))
         if not len(with_pairs):
             raise ArgumentError("users", "must have a pair or more that was held out, got none")
         places = self.places[with_pairs]
@@ -171,7 +171,9 @@ class Recommendations:
         of_missed = np.searchsorted(with_pairs, missed // max(n_items, 1))
         owner = np.concatenate((user, of_missed))
         order = np.argsort(owner, kind="stable")
-        y = np.concatenate((np.isin(listed, pairs), np.ones(len(missed))))[order]
+        y = np.concatenate((np.isin(listed, pairs, assume_unique=True), np.ones(len(missed))))[
+            order
+        ]
         score = np.concatenate((k - rank, np.full(len(missed), np.nan)))[order]
         values = evaluate(wanted, y, score, owner[order], per_query=per_user)
         if per_user:
@@ -207,11 +209,11 @@ class Recommendations:
         of_users, of_items = places_of_pairs(
             users, items, self.users, self.all_items, ("users", "items")
         )
-        pairs = np.unique(of_users * n_items + of_items)
+        pairs = distinct_ascending(of_users * n_items + of_items)
         if self.excluded is not None:
             row = np.repeat(np.arange(len(self.users)), np.diff(self.excluded.indptr))
             column = self.candidates[self.excluded.indices]
-            out = np.isin(pairs, row * n_items + column)
+            out = np.isin(pairs, row * n_items + column, assume_unique=True)
             if out.any():
                 user, item = divmod(int(pairs[int(np.argmax(out))]), n_items)
                 one = (plain_ids(self.users)[user], plain_ids(self.all_items)[item])
