@@ -152,18 +152,15 @@ def sample_negatives(
     within = np.arange(len(drawn)) - np.repeat(np.cumsum(found) - found, found)
     source = order[of_users.offsets[:-1][owner] + within // n]
     # Rows of a user stand together: what was drawn comes behind the interactions.
-    at = np.arange(len(codes)) + np.repeat(np.cumsum(found) - found, of_users.sizes)
-    behind = np.arange(len(drawn)) + of_users.offsets[1:][owner]
-    columns = []
-    for own, others in ((of_users.grouped(codes), drawn), (order, source)):
-        column = np.empty(len(codes) + len(drawn), np.int64)
-        column[at], column[behind] = own, others
-        columns.append(column)
-    labels = np.zeros(len(columns[0]))
-    labels[at] = 1.0
+    owners = np.concatenate((np.repeat(np.arange(n_users), of_users.sizes), owner))
+    rows = np.argsort(owners, kind="stable")
     assert of_users.ids is not None
-    of_rows = np.repeat(of_users.ids, of_users.sizes + found)
-    return SampledRows(of_rows, ids[columns[0]], labels, columns[1])
+    return SampledRows(
+        of_users.ids[owners[rows]],
+        ids[np.concatenate((of_users.grouped(codes), drawn))[rows]],
+        np.concatenate((np.ones(len(codes)), np.zeros(len(drawn))))[rows],
+        np.concatenate((order, source))[rows],
+    )
 
 
 def _users_of(users: ArrayLike) -> Queries:
