@@ -93,8 +93,13 @@ def evaluate(given: Any) -> None:
     ids = plain_ids(found["qid"]) if "qid" in found else ["all rows"]
     rows = list(zip(ids, *(found[name] for name in means), strict=True))
     if given.json:
-        report: dict[str, Any] = {"file": file, "convention": convention, "n_rows": n_rows}
-        report |= {"n_queries": len(ids), "metrics": means}
+        report: dict[str, Any] = {
+            "file": file,
+            "convention": convention,
+            "n_rows": n_rows,
+            "n_queries": len(ids),
+            "metrics": means,
+        }
         if given.per_query:
             report["queries"] = [dict(zip(("qid", *means), row, strict=True)) for row in rows]
         print_json(report)
