@@ -11,7 +11,7 @@ import pairgram
 from pairgram.cli.named_files import width_of
 from pairgram.cli.report import print_json, print_table, significant
 from pairgram.features.row_values import Chain
-from pairgram.files.read_write import read_file, written_by
+from pairgram.files.read_write import written_by
 from pairgram.rankers.scores import input_weights
 
 METRICS = ("ndcg@10", "map", "pairwise_accuracy")
@@ -44,20 +44,7 @@ def demo(given: Any) -> None:
 
 def inspect(given: Any) -> None:
     """Print what a model file holds."""
-    kind, file = read_file(given.file)[0], given.file
-    report: dict[str, Any] = {"file": file, "kind": kind, "version": written_by(file)}
-    if kind == "Pairgram":
-        statistics = pairgram.Pairgram.load(file)
-        counts = ("n_features", "n_rows", "n_queries", "pair_weight")
-        report["parameters"] = {"pairs": _plain(statistics.settings.short)}
-        report |= {name: getattr(statistics, name) for name in counts}
-    elif kind == "BatchFit":
-        batch = pairgram.BatchFit.load(file)
-        made = [model for model in batch.models if model is not None]
-        report |= {"parameters": {"kind_of_each": _plain(made[0])}, "n_models": len(batch)}
-        report |= {"n_failed": len(batch) - len(made), "fallback": _plain(batch.fallback)}
-    else:
-        report |= _of_model(file, given.top)
+    report = _of_model(given.file, given.top)
     if given.json:
         print_json(report)
         return
@@ -74,18 +61,17 @@ def _plain(value: Any) -> Any:
     return value if is_plain else " ".join(str(value).split())
 
 
-def _parameters(model: Any) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
-
-
 def _of_model(file: str, top: int) -> dict[str, Any]:
     """Return what the file of a model holds."""
-    loaded = pairgram.load_model(file)
-    model, report = loaded, dict[str, Any]()
+    loaded = model = pairgram.load_model(file)
+    report: dict[str, Any] = {"file": file, "kind": type(loaded).__name__}
+    report["version"] = written_by(file)
     if hasattr(loaded, "steps"):
         model = _ranker_of(loaded)
         report["steps"] = ", ".join(f"{name}: {_plain(step)}" for name, step in loaded.steps)
-    report |= {"parameters": _parameters(model), "n_features": width_of(loaded)}
+    parameters = model.get_params(deep=False)
+    report["parameters"] = {name: _plain(value) for name, value in parameters.items()}
+    report["n_features"] = width_of(loaded)
     report["fitted_with_query_ids"] = bool(model.uses_qid_)
     chain = Chain.of(model.feature_map_)
     if chain.fill is not None:

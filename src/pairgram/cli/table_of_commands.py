@@ -303,7 +303,7 @@ pairgram letor MQ2008 --json | jq .mean.test.map""",
     "inspect": Command(
         "showing",
         "Print what a model file holds.",
-        {"FILE": "Model or Pairgram file."},
+        {"FILE": "Model file."},
         """\
 It prints the kind of the model, its parameters, and the most important
 features. Features count from 1, as in LETOR files. The size of a weight
@@ -312,9 +312,7 @@ times spread, the standard deviation of the feature within queries. The share
 is that of the variance of the scores within queries. If the file does not hold
 spreads, as for linear nodes, features are sorted by |weight|. Other nodes and
 kernels have no weights of features. For a pipeline it prints the steps too,
-and features are the columns that the ranker gets. For a file of statistics
-(Pairgram.save) it prints settings and counts, and for a file of many models
-(BatchFit.save) how many they are.""",
+and features are the columns that the ranker gets.""",
         """\
 pairgram inspect model.safetensors
 pairgram inspect model.safetensors --json | jq .parameters.alpha""",
