@@ -12,7 +12,6 @@ from pairgram._rooms import public
 from pairgram._support.files import replacing, shown
 from pairgram.cli import named_files
 from pairgram.cli.report import notes, warn
-from pairgram.data.streams import as_stream
 
 PLUGINS = ("ltr-plugin", "elasticsearch", "opensearch")
 # The engines that take an option.
@@ -31,7 +30,8 @@ def export(given: Any) -> int:
     if given.shift is not None and verify is None:
         raise ValueError("--shift needs the scores of --verify FILE")
     to, model = "ltr-plugin" if to in PLUGINS else to, named_files.load_model(given.model)
-    rows = ids = None
+    rows: Any = None
+    ids = None
     if verify is not None and named_files.is_table(given, verify):
         rows = named_files.scan_for(given, verify, model)
         named_files.refuse_lack(given, verify, False, not rows.has_queries)
@@ -43,8 +43,7 @@ def export(given: Any) -> int:
     own["fields"] = None if given.fields is None else _fields(given.fields)
     with notes():
         if given.shift is not None:
-            table = as_stream(rows)
-            scores = model.predict(rows) if table is None else table.scores(model)
+            scores = rows.scores(model) if hasattr(rows, "scores") else model.predict(rows)
             own |= {"shift": given.shift, "lowest": float(scores.min())}
         own = {key: value for key, value in own.items() if value is not None}
         exported = getattr(public("export"), f"to_{to.replace('-', '_')}")(model, **own)

@@ -159,8 +159,8 @@ def train(given: Any) -> None:
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
         )
     on_table, by_evidence = named_files.is_table(given, file, valid), given.scoring == EVIDENCE
-    others = any(FIRST not in TAKES[key].models.split() for key in given.settings)
-    others |= on_table or by_evidence
+    others = on_table or by_evidence
+    others |= any(FIRST not in TAKES[key].models.split() for key in given.settings)
     name = given.model or ("rankrls" if others and not given.time_budget else FIRST)
     settings = check_model(name, given.settings)
     if "pairs" not in given.settings and (given.propensity or by_evidence):
