@@ -5,7 +5,7 @@ python docs/command_reference.py > docs/api/commands.md
 
 import re
 
-from pairgram.cli.help import of_command, written
+from pairgram.cli.parsing import parser_of
 from pairgram.cli.table_of_commands import COMMANDS, options_of
 
 OPTION = re.compile(r"(?<![\w-])(--\w[\w-]*)")
@@ -18,14 +18,13 @@ def reference():
         "What each command of `pairgram` takes, which `pairgram COMMAND --help-all` prints too.",
     ]
     for name, command in COMMANDS.items():
-        usage = next(of_command(name, True)).removeprefix("Usage: ")
+        usage = parser_of(name).usage
         parts += [f"## {name}", command.summary, f"```text\n{usage}\n```", _marked(command.text)]
         rows = [*command.arguments.items()]
-        rows += [(written(one), one.text) for one in options_of(name)]
-        cells = [f"| `{flags}` | {_marked(text)} |" for flags, text in rows]
+        rows += [(f"{', '.join(one.names)} {one.value}", one.text) for one in options_of(name)]
+        cells = [f"| `{flags.rstrip()}` | {_marked(text)} |" for flags, text in rows]
         parts.append("\n".join(["| argument or option | |", "|---|---|", *cells]))
-        if command.examples:
-            parts.append(f"```sh\n{command.examples}\n```")
+        parts.append(f"```sh\n{command.examples}\n```")
     return "\n\n".join(parts) + "\n"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import forks
 from axes import every
-from pairgram.cli.app import parsed
+from pairgram.cli.parsing import parsed
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

@@ -73,7 +73,7 @@ ROOMS = {
             "cross.recommend": ("recommend",),
         },
         words={
-            "command line": {"cross.recommend": ("places_of",)},
+            "command line": {"cross.ids": ("places_of",)},
             "feature map": {"cross.products": ("Cross",)},
             "skops": {"cross.products": ("Cross",)},
         },

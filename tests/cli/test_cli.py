@@ -26,7 +26,6 @@ from pairgram import (
     Kernel,
     MaxNonzero,
     Nystroem,
-    Pairgram,
     Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
@@ -37,7 +36,6 @@ from pairgram import (
     RankSVMCV,
     dump_letor,
     evaluate,
-    fit_many,
     load_letor,
     load_model,
     make_ranking,
@@ -608,40 +606,12 @@ def test_inspect_linear_nodes_by_their_features(file, data, tmp_path):
     np.testing.assert_allclose(np.diff(scores), np.diff(model.predict(X)), atol=1e-12)
 
 
-def test_inspect_the_models_of_many_keys(tmp_path):
-    batch = fit_many(RankRLS(2.0), [make_ranking(1, 12, 3, random_state=0)[:2]], fallback=0.5)
-    batch.save(tmp_path / "m")
-    report = json.loads(run("inspect", tmp_path / "m", "--json"))
-    assert (report["n_models"], report["n_failed"], report["fallback"]) == (1, 0, 0.5)
-    assert report["parameters"] == {"kind_of_each": str(batch.models[0])}
-
-
-def test_inspect_statistics(data, tmp_path):
-    X, y, qid = data
-    statistics = Pairgram.from_rows(X, y, qid=qid, pairs="gain_difference")
-    statistics.save(tmp_path / "p")
-    report = json.loads(run("inspect", tmp_path / "p", "--json"))
-    assert report == {
-        "file": str(tmp_path / "p"),
-        "kind": "Pairgram",
-        "version": pairgram.__version__,
-        "parameters": {
-            "pairs": "gain_difference",
-        },
-        "n_features": 6,
-        "n_rows": len(y),
-        "n_queries": 30,
-        "pair_weight": statistics.pair_weight,
-    }
-    assert "pair_weight" in run("inspect", tmp_path / "p")
-
-
 # demo
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_demo_shows_that_pairs_help(seed):
-    lines = [line.rsplit(maxsplit=5) for line in run("demo", "--seed", seed).splitlines()]
+    lines = [line.rsplit(maxsplit=4) for line in run("demo", "--seed", seed).splitlines()]
     pointwise, pairwise = (
         np.array(line[1:4], float) for line in lines if line and line[0].strip().startswith("R")
     )
@@ -826,8 +796,8 @@ def test_version_and_help():
     assert run() == run("--help") == run("-h")
     for command in COMMANDS:
         text = run(command, "--help-all")
-        assert f"Usage: pairgram {command}" in text
-        assert f"\n  pairgram {command} " in text or command == "demo"
+        assert f"usage: pairgram {command}" in text
+        assert f"\n  pairgram {command} " in text
 
 
 def test_help_imports_nothing_heavy():
@@ -935,7 +905,7 @@ def test_streams_that_cannot_encode(file, tmp_path, with_streams):
     train = (0, "train", odd, "-o", tmp_path / "m", "--model", "rankrls")
     out, err = with_streams(train, (2, "inspect", odd), encoding="ascii")
     assert r"odd\udcff\udce4.txt" in out
-    assert r"odd\udcff\udce4.txt: not a file" in err and err.count("\n") == 1
+    assert r"odd\udcff\udce4.txt: not a model" in err and err.count("\n") == 1
 
 
 @posix

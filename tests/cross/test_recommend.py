@@ -110,7 +110,7 @@ def test_frames_and_ids():
     table = found.to_frame()
     assert table.columns.tolist() == ["user", "rank", "item", "score"]
     assert len(table) == 3 * N_USERS - 2
-    with pytest.raises(ValueError, match="items must have the column 'year'"):
+    with pytest.raises(ValueError, match="items: there is no column 'year'"):
         pg.recommend(model, people, things.drop(columns="year"))
 
 
@@ -479,9 +479,9 @@ def test_tables_with_lists(tmp_path):
         np.testing.assert_array_equal(other.places, found.places)
         assert (other.users == found.users).all() and (other.items == found.items).all()
     short = things.set_column(2, "thing", pa.array([[1.0]] * N_ITEMS))
-    with pytest.raises(ValueError, match=r"items must have the column 'thing\[1\]'"):
+    with pytest.raises(ValueError, match=r"items: there is no column 'thing\[1\]'"):
         pg.recommend(model, people, short)
-    with pytest.raises(ValueError, match="users must have the column 'person"):
+    with pytest.raises(ValueError, match="users: there is no column 'person"):
         pg.recommend(model, people.drop(["person"]), things)
     with pytest.raises(ValueError, match="users must be rows in memory"):
         pg.recommend(model, pg.scan(people, exclude="who"), things)

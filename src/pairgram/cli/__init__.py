@@ -1,4 +1,4 @@
-"""The command line, ``pairgram``. `table` has its commands and options; `app` reads and runs them.
+"""The command line, ``pairgram``: `table_of_commands` has its options, and `app` runs what is read.
 
 Each other module holds the functions of some commands, and is imported when one of them runs.
 """

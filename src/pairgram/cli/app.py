@@ -6,26 +6,16 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from itertools import zip_longest
-from types import SimpleNamespace
-from typing import Any
 
-from pairgram._support.files import naming, printable, shown
-from pairgram._support.parameters import check_setting
-from pairgram.cli.help import of_all, of_command
+from pairgram._support.files import naming, shown
+from pairgram.cli.parsing import parsed, parser_of, parser_of_all, unknown
 from pairgram.cli.report import print_lines, warn
-from pairgram.cli.table_of_commands import COMMANDS, OPTIONS, Option, options_of
-from pairgram.cli.values import parse_grid, parse_names
+from pairgram.cli.table_of_commands import COMMANDS, OPTIONS, options_of
 
 # The signals that ask a process to end. Windows has no SIGHUP.
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-# What makes values of texts, by what the values look like.
-NUMBERS: dict[str, Any] = {"N": int, "SECONDS": float}
-LISTS: dict[str, Any] = {"GRID": parse_grid, "A,B,...": parse_names}
 
 
 def main() -> None:
@@ -73,15 +63,15 @@ def run(given: list[str]) -> int:
     """Run what is written after ``pairgram``; return the exit code."""
     name = given[0] if given else "--help"
     if name in ("-h", "--help"):
-        print_lines(of_all())
+        print_lines([parser_of_all().format_help().rstrip()])
     elif name == "--version":
         import pairgram
 
         print_lines([f"pairgram {pairgram.__version__}"])
     elif name not in COMMANDS:
-        raise ValueError(_unknown("option" if name[0] == "-" else "command", name, COMMANDS))
+        raise unknown("option" if name[0] == "-" else "command", name, COMMANDS)
     elif everything := {"-h", "--help", "--help-all"}.intersection(given):
-        print_lines(of_command(name, "--help-all" in everything))
+        print_lines([parser_of(name, "--help-all" in everything).format_help().rstrip()])
     else:
         function = getattr(import_module(f"pairgram.cli.{COMMANDS[name].module}"), name)
         try:
@@ -92,81 +82,6 @@ def run(given: list[str]) -> int:
                 error.spell = partial(_as_option, flags)
             raise
     return 0
-
-
-def parsed(command: str, given: list[str]) -> SimpleNamespace:
-    """Return what is written after a command.
-
-    The attributes are the arguments and the options, by the names of their parameters. ``settings``
-    has those of models, and ``columns`` those of tables, if they are given.
-    """
-    options, written, rest = options_of(command), [], iter(given)
-    by_flag = {flag: one for one in options for flag in one.flags.split() if flag[0] == "-"}
-    found: dict[Option, list[Any]] = {one: [] for one in options}
-    for word in rest:
-        if word == "-" or not word.startswith("-"):
-            written.append(word)
-            continue
-        flag, has_value, value = word.partition("=")
-        if word[1] != "-":
-            flag, has_value, value = word[:2], word[2:], word[2:]
-        if flag not in by_flag:
-            raise ValueError(_unknown("option", flag, by_flag))
-        option = by_flag[flag]
-        if option.value and not has_value:
-            value = next(rest, "")
-        if bool(option.value) != bool(value):
-            wanted = f"needs a value: {option.flag} {option.value}"
-            raise ValueError(
-                f"{flag} {wanted if option.value else f'takes no value, got {value!r}'}"
-            )
-        found[option].append(_value(option, value))
-    values = _arguments(command, written)
-    settings: dict[str, Any] = {}
-    columns: dict[str, Any] = {}
-    for option, several in found.items():
-        if len(several) > 1 and not option.many:
-            raise ValueError(f"{option.flag} is given {len(several)} times, want it once")
-        if not several and f"*{command}" in option.commands:
-            raise ValueError(f"Missing option '{option.flag}'")
-        one = (several if option.many else several[0]) if several else option.default
-        values[option.parameter] = one
-        if several and (option.models or option.of_tables):
-            (settings if option.models else columns)[option.parameter] = one
-    return SimpleNamespace(**values, settings=settings, columns=columns)
-
-
-def _arguments(command: str, written: list[str]) -> dict[str, Any]:
-    """Return the arguments of a command by their names."""
-    names = COMMANDS[command].arguments
-    needed = [name for name in names if name[0] != "["]
-    found: list[Any] = [written] if written and needed and needed[0][-1] == "." else written
-    if len(found) < len(needed):
-        raise ValueError(f"Missing argument '{needed[len(found)]}'")
-    if len(found) > len(names):  # most often what the shell makes of a pattern without quotes
-        raise ValueError(
-            f"Got unexpected extra argument ({' '.join(found[len(names) :])}): a pattern of files "
-            "needs quotes, as in 'data/*.parquet'"
-        )
-    return {name.strip("[].").lower(): one for name, one in zip_longest(names, found)}
-
-
-def _value(option: Option, text: str) -> Any:
-    """Return the value of an option that a text stands for."""
-    if option.value in LISTS:
-        return LISTS[option.value](text, option.flag)
-    value: Any = text or True
-    with suppress(ValueError):  # the setting refuses the text
-        value = NUMBERS[option.value](text) if option.value in NUMBERS else value
-    if option.setting is not None:
-        check_setting(option.flag, value, option.setting)
-    return None if option.many and value == "none" else value
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    from pairgram._support.checks import did_you_mean
-
-    return f"No such {what} {printable(name)!r}{did_you_mean(name, known)}"
 
 
 def _as_option(flags: dict[str, str], name: str, value: str | None) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 from pairgram._rooms import public
 from pairgram._support.files import replacing, shown
 from pairgram.cli import named_files
-from pairgram.cli.report import notes, print_lines, warn
-from pairgram.data.streams import as_stream
+from pairgram.cli.report import notes, warn
 
 PLUGINS = ("ltr-plugin", "elasticsearch", "opensearch")
 # The engines that take an option.
@@ -31,10 +30,11 @@ def export(given: Any) -> int:
     if given.shift is not None and verify is None:
         raise ValueError("--shift needs the scores of --verify FILE")
     to, model = "ltr-plugin" if to in PLUGINS else to, named_files.load_model(given.model)
-    rows = ids = None
+    rows: Any = None
+    ids = None
     if verify is not None and named_files.is_table(given, verify):
         rows = named_files.scan_for(given, verify, model)
-        named_files.require(given, verify, rows, True, False)
+        named_files.refuse_lack(given, verify, False, not rows.has_queries)
     elif verify is not None:
         options = {"zero_based": given.zero_based}
         rows, _, ids = named_files.load_letor(verify, model, given.model, **options)
@@ -43,19 +43,16 @@ def export(given: Any) -> int:
     own["fields"] = None if given.fields is None else _fields(given.fields)
     with notes():
         if given.shift is not None:
-            table = as_stream(rows)
-            scores = model.predict(rows) if table is None else table.scores(model)
+            scores = rows.scores(model) if hasattr(rows, "scores") else model.predict(rows)
             own |= {"shift": given.shift, "lowest": float(scores.min())}
         own = {key: value for key, value in own.items() if value is not None}
         exported = getattr(public("export"), f"to_{to.replace('-', '_')}")(model, **own)
-    beside = {"onnx": getattr(exported, "onnx", None)}
+    files, folder = {output: exported}, os.path.dirname(output)
+    if (profiled := getattr(exported, "onnx", None)) is not None:
+        files[os.path.join(folder, f"{name}.onnx")] = profiled
     if definitions := getattr(exported, "definitions", None):
         listed = definitions if to == "solr" else {"featureset": {"features": definitions}}
-        beside["features.json"] = listed
-    files = {output: exported}
-    for ending, content in beside.items():
-        if content is not None:
-            files[os.path.join(os.path.dirname(output), f"{name}.{ending}")] = content
+        files[os.path.join(folder, f"{name}.features.json")] = listed
     *_, last = files
     if output == "-" and (last != "-" or isinstance(exported, bytes)):
         what = f"{last} stands beside it" if last != "-" else "its bytes are no text"
@@ -92,8 +89,7 @@ def _names(features: str | None, model: Any) -> list[str] | None:
     """Return the names of the columns, or None if the model knows them."""
     width = named_files.width_of(model)
     if features is None:
-        first = model.steps[0][1] if hasattr(model, "steps") else model
-        known = hasattr(first, "feature_names_in_")
+        known = hasattr(model, "feature_names_in_")
         return None if known else [f"f{number}" for number in range(1, width + 1)]
     lines = Path(features).read_text(encoding="utf-8-sig").splitlines()
     names = [line.strip() for line in lines if line.strip()]
@@ -106,12 +102,10 @@ def _names(features: str | None, model: Any) -> list[str] | None:
 
 
 def _write(content: Any, output: str) -> None:
+    if isinstance(content, bytes):
+        with replacing(output) as file:
+            file.write(content)
+        return
     if isinstance(content, (dict, list)):
         content = json.dumps(content, ensure_ascii=False, indent=1)
-    if output == "-":
-        print_lines([str(content)])
-        return
-    if not isinstance(content, bytes):
-        content = f"{content}".rstrip("\n").encode() + b"\n"
-    with replacing(output) as file:
-        file.write(content)
+    named_files.write_lines(output, [str(content).rstrip("\n")])

@@ -11,7 +11,6 @@ import pairgram
 from pairgram._rooms import public
 from pairgram._support.arrays import without_names
 from pairgram._support.files import WRITTEN, shown
-from pairgram._support.parameters import check_text
 from pairgram.cli import named_files
 from pairgram.cli.named_files import load_letor, load_model, load_trec, name_of, write_lines
 from pairgram.cli.report import count, notes, passes, print_json, print_table, warn
@@ -91,13 +90,16 @@ def evaluate(given: Any) -> None:
             else:
                 found, n_rows = _of_rows(given, metrics)
         means = {one.name: float(one.mean(found[one.name])) for one in metrics}
-    # An id may be a time. Rows without ids are one query.
     ids = plain_ids(found["qid"]) if "qid" in found else ["all rows"]
-    ids = [one if isinstance(one, (int, float, str)) else str(one) for one in ids]
     rows = list(zip(ids, *(found[name] for name in means), strict=True))
     if given.json:
-        report: dict[str, Any] = {"file": file, "convention": convention, "n_rows": n_rows}
-        report |= {"n_queries": len(ids), "metrics": means}
+        report: dict[str, Any] = {
+            "file": file,
+            "convention": convention,
+            "n_rows": n_rows,
+            "n_queries": len(ids),
+            "metrics": means,
+        }
         if given.per_query:
             report["queries"] = [dict(zip(("qid", *means), row, strict=True)) for row in rows]
         print_json(report)
@@ -130,7 +132,7 @@ def _of_table(given: Any, metrics: list[Any]) -> Any:
     model = load_model(given.model)
     with passes() as watch:
         table = named_files.scan_for(given, given.file, model)
-        named_files.require(given, given.file, table, True)
+        named_files.require(given, given.file, table)
         table = watch(table)
         return pairgram.evaluate(metrics, table, model, per_query=True), sum(table.n_rows())
 
@@ -168,33 +170,29 @@ def _truth(given: Any, file: str) -> Any:
 def compare(given: Any) -> None:
     """Compare the scores of several systems, query by query."""
     files, qrels, metrics = given.file, given.qrels, given.metric or COMPARED
-    names, options = files if qrels is not None else files[1:], {"baseline": given.baseline}
-    if qrels is not None and named_files.is_table(given):
+    of_runs = qrels is not None
+    names = files if of_runs else files[1:]
+    if of_runs and named_files.is_table(given):
         raise ValueError("--label and --qid are for tables, not for --qrels and runs")
     if len(names) < 2:
-        wanted = "two runs" if qrels is not None else "FILE and two files of scores"
+        wanted = "two runs" if of_runs else "FILE and two files of scores"
         raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
-    if given.baseline is not None:
-        check_text("--baseline", given.baseline, names)
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
     named_files.check_inputs(*files, qrels)
-    if qrels is not None:
-        judged, told = load_trec("qrels", qrels), {"convention": given.convention or "trec"}
-        values = {
-            name: public("evaluate_run")(
-                judged, load_trec("run", name), metrics, per_query=True, **told
-            )
-            for name in names
-        }
-        result = public("compare_values")(values, **options)
+    convention = given.convention or ("trec" if of_runs else "default")
+    if of_runs:
+        measured, judged = public("evaluate_run"), load_trec("qrels", qrels)
+        told: dict[str, Any] = {"per_query": True, "convention": convention}
+        values = {name: measured(judged, load_trec("run", name), metrics, **told) for name in names}
+        result = public("compare_values")(values, baseline=given.baseline)
     else:
         y, qid = _truth(given, files[0])
         if qid is None:
             raise ValueError(f"{name_of(files[0])}: found no qid, want qid:ID in every row")
-        metrics = [named_files.metric_of(name, given.convention or "default") for name in metrics]
+        metrics = [named_files.metric_of(name, convention) for name in metrics]
         scores = {name: named_files.load_scores(name, len(y)) for name in names}
-        result = public("compare")(y, qid, scores, metrics, **options)
+        result = public("compare")(y, qid, scores, metrics, baseline=given.baseline)
     if given.json:
         print_json({"file": qrels or files[0], **result.to_dict()})
         return

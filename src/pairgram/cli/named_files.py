@@ -208,28 +208,24 @@ def scan_assuming(given: Any, file: str) -> tuple[Any, list[str]]:
 
 def labels_of(given: Any, file: str) -> tuple[Any, Any]:
     """Return the labels and the query ids of a table, which alone are read."""
-    ids_are_needed = not getattr(given, "one_query", False)
     y, ids = room_with("command line", "read_labels")(file, given.label, given.qid)
-    if y is None:
-        raise lacking(given, file, True, ids_are_needed and given.qid is None)
-    if ids is None and ids_are_needed:
-        raise lacking(given, file, False, True)
+    ids_are_needed = not getattr(given, "one_query", False)
+    refuse_lack(given, file, y is None, ids is None and ids_are_needed)
     return y, ids
 
 
-def require(given: Any, file: str, table: Any, ids: bool, labels: bool = True) -> None:
-    """Raise a ValueError if a table lacks labels or query ids, where they are needed."""
-    labels &= table.layout.label is None
-    if labels or (ids and not table.has_queries):
-        raise lacking(given, file, labels, ids and not table.has_queries)
+def require(given: Any, file: str, table: Any, ids: bool = True) -> None:
+    """Raise a ValueError if a table to judge by lacks labels, or ids that are needed."""
+    refuse_lack(given, file, table.layout.label is None, ids and not table.has_queries)
 
 
-def lacking(given: Any, file: str, labels: bool, ids: bool) -> ValueError:
-    """Return the error for a table without labels or ids, which no option names."""
+def refuse_lack(given: Any, file: str, labels: bool, ids: bool) -> None:
+    """Raise a ValueError if a table lacks labels or ids, which no option names."""
     one_list = ", or --one-query if all rows are one list" * hasattr(given, "one_query")
     wanted = ["--label, its column of labels"] * labels
     wanted += [f"--qid, its column of query ids{one_list}"] * ids
-    return ValueError(f"{printable(file)}: found a table, want {'; and '.join(wanted)}")
+    if wanted:
+        raise ValueError(f"{printable(file)}: found a table, want {'; and '.join(wanted)}")
 
 
 # Outputs
@@ -248,10 +244,10 @@ def check_output(output: str, *others: str | None) -> None:
     if os.path.isdir(output):
         raise IsADirectoryError(f"{shown(output)}: want a file to write, this is a folder")
     for other in filter(None, others):
-        same = other == output != "-"
+        same = False
         with suppress(OSError, ValueError):  # it is not there, or standard input is no file
-            found = os.stat(sys.stdin.fileno() if other == "-" else other)
-            same |= os.path.isfile(output) and os.path.samestat(os.stat(output), found)
+            found = sys.stdin.fileno() if other == "-" else other
+            same = os.path.isfile(output) and os.path.samefile(output, found)
         if same:
             raise ValueError(f"--output {shown(output)} is one of the other files of this command")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -32,15 +31,9 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_json(value: object) -> None:
     """Print JSON. Numbers that are not finite become null, because JSON does not have them."""
-    print_lines([json.dumps(_finite(value), indent=2, default=str)])
-
-
-def _finite(value: object) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    text = json.dumps(value, default=str)
+    found = json.loads(text, parse_constant=lambda not_finite: None)
+    print_lines([json.dumps(found, indent=2)])
 
 
 def print_table(

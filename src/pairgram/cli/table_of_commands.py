@@ -115,7 +115,7 @@ class Command(NamedTuple):
     summary: str
     arguments: Mapping[str, str]
     text: str
-    examples: str = ""
+    examples: str
     room: str = "cli"
 
 
@@ -131,35 +131,42 @@ _COMMANDS = {
         "Fit a model, choose its settings, and write it to a file.",
         {"FILE": _FILE},
         """\
-Without --model, several models are tried on held-out queries, linear ones first, and the best is
-kept; see --time-budget. With --model, or options of rankrls, every combination of --alphas or --Cs,
---gamma, --pairs and --feature-map is scored. Queries are scored by models that have not seen them:
-each query in turn (exact leave-query-out), those of five folds (elmrank, RankSVMs), or those of
---valid. The best is fitted to all of FILE, without the rows of --valid. The printed score is its
-score on held-out queries, and the seconds are the time of fitting and choosing.
+Without --model, several models are tried on held-out queries, linear ones
+first, and the best is kept; see --time-budget. With --model, or options of
+rankrls, every combination of --alphas or --Cs, --gamma, --pairs and
+--feature-map is scored. Queries are scored by models that have not seen them:
+each query in turn (exact leave-query-out), those of five folds (elmrank,
+RankSVMs), or those of --valid. The best is fitted to all of FILE, without the
+rows of --valid. The printed score is its score on held-out queries, and the
+seconds are the time of fitting and choosing.
 
-Where columns have long tails, as prices have, linear models try them as they are, scaled, and as
-quantiles, unless --feature-map says what to try. What raw columns would have had is printed too.
-Nonlinear nodes and kernels of distances, such as rbf, try scaled columns beside raw ones.
+Where columns have long tails, as prices have, linear models try them as they
+are, scaled, and as quantiles, unless --feature-map says what to try. What raw
+columns would have had is printed too. Nonlinear nodes and kernels of
+distances, such as rbf, try scaled columns beside raw ones.
 
-The metric evidence is the likelihood of the labels, for rankrls and extreme learning machines,
-whose pairs then have the weighting "documents". elmrank chooses by pairwise_squared_error unless
---metric says otherwise. --model auto always fits a first model, and may take a little longer than
-its time.
+The metric evidence is the likelihood of the labels, for rankrls and extreme
+learning machines, whose pairs then have the weighting "documents". elmrank
+chooses by pairwise_squared_error unless --metric says otherwise. --model auto
+always fits a first model, and may take a little longer than its time.
 
-A file without qids, or a table without --qid, is refused unless --one-query is given. It is
-accepted for models that do not compare rows within queries (--pairs none, elm-pointwise, elmrank).
+A file without qids, or a table without --qid, is refused unless --one-query is
+given. It is accepted for models that do not compare rows within queries
+(--pairs none, elm-pointwise, elmrank).
 
-A table may be larger than memory. Its rows are read in blocks: once for labels and query ids, once
-to see whether columns have long tails, once to fit, and once more to score held-out queries.
-Without --model, rankrls is fitted to it. RankSVMs take a pass or more for every step of every fold;
-with --valid there are no folds. --model auto, elmrank and models with kernels read the whole table
-into memory, but for rank-nystroem and rank-fourier. So do others with --metric evidence, or if all
-rows are one query, because these rows are held out one by one.
+A table may be larger than memory. Its rows are read in blocks: once for labels
+and query ids, once to see whether columns have long tails, once to fit, and
+once more to score held-out queries. Without --model, rankrls is fitted to it.
+RankSVMs take a pass or more for every step of every fold; with --valid there
+are no folds. --model auto, elmrank and models with kernels read the whole
+table into memory, but for rank-nystroem and rank-fourier. So do others with
+--metric evidence, or if all rows are one query, because these rows are held
+out one by one.
 
-With --propensity, a table is a log of the lists that were shown, --label is the column of clicks,
-and --qid that of the ids of lists. Each click is divided by its propensity, both in the fit and in
-the metric that chooses settings. The metric of the lists as they were shown stands beside it.""",
+With --propensity, a table is a log of the lists that were shown, --label is
+the column of clicks, and --qid that of the ids of lists. Each click is divided
+by its propensity, both in the fit and in the metric that chooses settings. The
+metric of the lists as they were shown stands beside it.""",
         """\
 pairgram train train.txt -o model.safetensors
 pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
@@ -174,10 +181,11 @@ pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:
         "Score the documents of a file, one number per line, or as a column of a table.",
         {"MODEL": _MODEL, "FILE": _FILE},
         """\
-Scores stand in the order of the rows of the file. A higher score is better. Each number is the
-shortest text that reads back to exactly the score. Labels are not used, but a LETOR line must have
-one; write 0 if there is none. A table may be larger than memory, and needs no labels. A model that
-was trained on named columns finds them by their names.""",
+Scores stand in the order of the rows of the file. A higher score is better.
+Each number is the shortest text that reads back to exactly the score. Labels
+are not used, but a LETOR line must have one; write 0 if there is none. A table
+may be larger than memory, and needs no labels. A model that was trained on
+named columns finds them by their names.""",
         """\
 pairgram predict model.safetensors test.txt --output scores.txt
 pairgram predict model.safetensors test.txt | pairgram evaluate test.txt --scores -
@@ -189,16 +197,17 @@ pairgram predict model.safetensors new.csv --keep name --output scores.csv""",
         "Print ranking metrics of scores, of a model or of a TREC run.",
         {"[FILE]": f"{_FILE} Not with --qrels."},
         """\
-Each metric is the mean over queries. Conventions differ in gain, discount, ties and queries without
-relevant documents, so numbers of different conventions are not comparable. "letor" is the
-convention of LETOR's evaluation tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0
-for a list shorter than k. No convention here does this, so it is not comparable. With --model, a
-table may be larger than memory. Its labels and query ids are read in a pass of their own. With
---scores only these are read, into memory. With --propensity, labels are clicks, and the metric is
-ips_dcg@10.
+Each metric is the mean over queries. Conventions differ in gain, discount,
+ties and queries without relevant documents, so numbers of different
+conventions are not comparable. "letor" is the convention of LETOR's evaluation
+tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
+shorter than k. No convention here does this, so it is not comparable. With
+--model, a table may be larger than memory. Its labels and query ids are read
+in a pass of their own. With --scores only these are read, into memory. With
+--propensity, labels are clicks, and the metric is ips_dcg@10.
 
-With --qrels and --run, the numbers are those of trec_eval -c: relevant documents that the run did
-not retrieve count, and so do queries that it lacks.""",
+With --qrels and --run, the numbers are those of trec_eval -c: relevant
+documents that the run did not retrieve count, and so do queries that it lacks.""",
         """\
 pairgram evaluate test.txt --scores scores.txt
 pairgram evaluate test.txt --model model.safetensors --metric map --convention letor
@@ -216,10 +225,11 @@ pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10""",
             "each of its rows, as those of evaluate --scores. With --qrels, two or more TREC runs."
         },
         """\
-The first table has the mean of every metric with its bootstrap interval. The second has, for every
-pair of systems, the difference, the numbers of queries that are better, equal and worse, and
-p-values of the paired randomisation test (p) and t test (p_t). p_holm and p_t_holm are corrected
-for the number of pairs, but not for the number of metrics. The third has the queries that differ
+The first table has the mean of every metric with its bootstrap interval. The
+second has, for every pair of systems, the difference, the numbers of queries
+that are better, equal and worse, and p-values of the paired randomisation test
+(p) and t test (p_t). p_holm and p_t_holm are corrected for the number of
+pairs, but not for the number of metrics. The third has the queries that differ
 most in the first metric. Only labels and query ids of a table are read.""",
         """\
 pairgram compare test.txt a.scores b.scores
@@ -234,10 +244,10 @@ pairgram compare test.txt a.scores b.scores --json | jq .differences""",
         "Fuse TREC runs: reciprocal ranks, CombSUM, CombMNZ, Borda, or learnt weights.",
         {"RUN...": "Two or more TREC runs; - is standard input."},
         """\
-Without judgements, a document gets the sum of 1 / (60 + rank) over the runs. With --qrels, weights
-are learnt from the judged queries, for reciprocal ranks and for scores that are scaled to 0 to 1 in
-every query. They are used if they improve held-out queries. Documents that a run lacks count as
-beyond its end.""",
+Without judgements, a document gets the sum of 1 / (60 + rank) over the runs.
+With --qrels, weights are learnt from the judged queries, for reciprocal ranks
+and for scores that are scaled to 0 to 1 in every query. They are used if they
+improve held-out queries. Documents that a run lacks count as beyond its end.""",
         """\
 pairgram fuse bm25.run dense.run --output fused.run
 pairgram fuse bm25.run dense.run --method combsum --output fused.run
@@ -254,9 +264,10 @@ pairgram fuse bm25.run dense.run --qrels qrels.txt --output fused.run""",
             "ITEMS": "Table with a row for every item.",
         },
         """\
-The model must have been trained on named columns, as of a table. Columns of users are read from
-USERS, and the others from ITEMS. Columns of lists, such as embeddings, must have the length of the
-fit. Pairs of --exclude whose user or item is unknown are ignored, and a note tells how many.""",
+The model must have been trained on named columns, as of a table. Columns of
+users are read from USERS, and the others from ITEMS. Columns of lists, such as
+embeddings, must have the length of the fit. Pairs of --exclude whose user or
+item is unknown are ignored, and a note tells how many.""",
         """\
 pairgram recommend model.safetensors users.parquet items.parquet --exclude seen.parquet -o o.parquet
 pairgram recommend model.safetensors users.csv items.csv --user-id person --item-id sku""",
@@ -267,17 +278,20 @@ pairgram recommend model.safetensors users.csv items.csv --user-id person --item
         "Run LETOR's five-fold protocol on a folder.",
         {"FOLDER": "Folder with S1.txt ... S5.txt or Fold1 ... Fold5, compressed or not."},
         """\
-Each fold trains on three parts, chooses by the fourth and tests on the last. Settings are chosen
-for each fold by --metric on its validation part. Without options, this is the protocol of the
-RankRLS paper: with and without tied pairs, ridges 2^-15 to 2^24, MAP, and the metrics of LETOR's
-evaluation tools. With --model elm-pairwise or elm-pointwise, it is the protocol of the paper on
-extreme learning machines: 1000 linear nodes or --kernel linear, and C 2^-30, 2^-28 to 2^20. With
-RankSVMs, the grids are those of the paper on kernel approximation: C 2^-12 to 2^6 and gamma 2^-12
-to 2^2. (The tables of that paper have one choice for all folds.) The published NDCG@k of MQ2007 and
-MQ2008 (LETOR 4.0) is 0 for a list shorter than k. No convention here does this, so it is not
-comparable.
+Each fold trains on three parts, chooses by the fourth and tests on the last.
+Settings are chosen for each fold by --metric on its validation part. Without
+options, this is the protocol of the RankRLS paper: with and without tied
+pairs, ridges 2^-15 to 2^24, MAP, and the metrics of LETOR's evaluation tools.
+With --model elm-pairwise or elm-pointwise, it is the protocol of the paper on
+extreme learning machines: 1000 linear nodes or --kernel linear, and C 2^-30,
+2^-28 to 2^20. With RankSVMs, the grids are those of the paper on kernel
+approximation: C 2^-12 to 2^6 and gamma 2^-12 to 2^2. (The tables of that paper
+have one choice for all folds.) The published NDCG@k of MQ2007 and MQ2008
+(LETOR 4.0) is 0 for a list shorter than k. No convention here does this, so it
+is not comparable.
 
-The seconds of a fold are the time of fitting and choosing, without reading files and testing.""",
+The seconds of a fold are the time of fitting and choosing, without reading
+files and testing.""",
         """\
 pairgram letor MQ2008
 pairgram letor OHSUMED --pairs none
@@ -289,16 +303,16 @@ pairgram letor MQ2008 --json | jq .mean.test.map""",
     "inspect": Command(
         "showing",
         "Print what a model file holds.",
-        {"FILE": "Model or Pairgram file."},
+        {"FILE": "Model file."},
         """\
-It prints the kind of the model, its parameters, and the most important features. Features count
-from 1, as in LETOR files. The size of a weight depends on the unit of its feature. The importance
-does not: it is |weight| times spread, the standard deviation of the feature within queries. The
-share is that of the variance of the scores within queries. If the file does not hold spreads, as
-for linear nodes, features are sorted by |weight|. Other nodes and kernels have no weights of
-features. For a pipeline it prints the steps too, and features are the columns that the ranker gets.
-For a file of statistics (Pairgram.save) it prints settings and counts, and for a file of many
-models (BatchFit.save) how many they are.""",
+It prints the kind of the model, its parameters, and the most important
+features. Features count from 1, as in LETOR files. The size of a weight
+depends on the unit of its feature. The importance does not: it is |weight|
+times spread, the standard deviation of the feature within queries. The share
+is that of the variance of the scores within queries. If the file does not hold
+spreads, as for linear nodes, features are sorted by |weight|. Other nodes and
+kernels have no weights of features. For a pipeline it prints the steps too,
+and features are the columns that the ranker gets.""",
         """\
 pairgram inspect model.safetensors
 pairgram inspect model.safetensors --json | jq .parameters.alpha""",
@@ -308,10 +322,11 @@ pairgram inspect model.safetensors --json | jq .parameters.alpha""",
         "Write a model for a search engine, an ONNX runtime, SQL or plain Python.",
         {"MODEL": _MODEL},
         """\
-Scales and whitening become part of the weights. If an engine cannot express a model, the error
-names an alternative. For Vespa, a model that cannot be an expression needs an ONNX file, which is
-written beside the profile as NAME.onnx. For Solr and ltr-plugin, features that the engine computes
-from fields, such as categories, are written beside the model as NAME.features.json.""",
+Scales and whitening become part of the weights. If an engine cannot express a
+model, the error names an alternative. For Vespa, a model that cannot be an
+expression needs an ONNX file, which is written beside the profile as
+NAME.onnx. For Solr and ltr-plugin, features that the engine computes from
+fields, such as categories, are written beside the model as NAME.features.json.""",
         """\
 pairgram export model.safetensors --to solr --name m1 --store s1 --output m1.json
 pairgram export model.safetensors --to onnx --verify test.txt --output m1.onnx
@@ -323,20 +338,23 @@ pairgram export model.safetensors --to sql --features names.txt""",
         "Learn to rank synthetic data; nothing is downloaded.",
         {},
         """\
-Each query has its own level of relevance and of features, as real queries do. This level says
-nothing about the order within the query. Pointwise least squares fits it nevertheless, and loses
-accuracy. Pairs within a query do not see it. Both models choose their ridge by exact
-leave-query-out on the training queries, and are tested on other queries.""",
+Each query has its own level of relevance and of features, as real queries do.
+This level says nothing about the order within the query. Pointwise least
+squares fits it nevertheless, and loses accuracy. Pairs within a query do not
+see it. Both models choose their ridge by exact leave-query-out on the training
+queries, and are tested on other queries.""",
+        "pairgram demo\npairgram demo --seed 1",
     ),
 }
 COMMANDS = {name: one for name, one in _COMMANDS.items() if one.room in ROOMS}
 ABOUT = """\
-A LETOR (SVMlight) file has one line per document, "label qid:ID index:value ... # comment". It may
-be compressed by gzip, xz or bzip2, and "-" stands for standard input. An ID is a number or a text
-of at most 255 bytes without blanks, without "#", and without ":" after a digit. train, predict and
-evaluate also take tables that may be larger than memory, such as Parquet files, and compare takes
-tables too. Results go to standard output, everything else to standard error. An error is one line,
-and the exit code is then 2.
+A LETOR (SVMlight) file has one line per document, "label qid:ID index:value
+... # comment". It may be compressed by gzip, xz or bzip2, and "-" stands for
+standard input. An ID is a number or a text of at most 255 bytes without
+blanks, without "#", and without ":" after a digit. train, predict and evaluate
+also take tables that may be larger than memory, such as Parquet files, and
+compare takes tables too. Results go to standard output, everything else to
+standard error. An error is one line, and the exit code is then 2.
 
 Start with:
   pairgram demo
@@ -384,15 +402,19 @@ class Option(NamedTuple):
     first: bool = False
 
     @property
+    def names(self) -> list[str]:
+        """How it may be written, the long form first."""
+        return [word for word in self.flags.split() if word[0] == "-"]
+
+    @property
     def flag(self) -> str:
         """The long form."""
-        return self.flags.split()[0]
+        return self.names[0]
 
     @property
     def value(self) -> str:
         """What the value looks like; nothing if there is none."""
-        last = self.flags.split()[-1]
-        return "" if last.startswith("-") else last
+        return "".join(word for word in self.flags.split() if word[0] != "-")
 
     @property
     def parameter(self) -> str:
@@ -405,6 +427,10 @@ class Option(NamedTuple):
         named = ", ".join(self.setting.names) if self.setting else ""
         shown = self.default is not None and f" [default: {self.default}]"
         return self.help.replace("{names}", named) + (shown or "")
+
+    def is_needed_by(self, command: str) -> bool:
+        """Tell whether a command does not run without it."""
+        return f"*{command}" in self.commands
 
 
 _ELMS, _SVMS = "elm-pairwise elm-pointwise", "ranksvm rank-nystroem rank-fourier"

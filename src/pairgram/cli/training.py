@@ -125,8 +125,7 @@ def has_long_tail(X: Any) -> bool:
 
 def chosen(model: Any) -> Settings:
     """Return the settings that a fitted search has chosen, as values for JSON."""
-    found = model.cv_results_.items()
-    values = {key[6:]: column[model.best_index_] for key, column in found if key[:6] == "param_"}
+    values = dict(model.cv_results_["params"][model.best_index_])
     values.pop("scale", None)  # which no option gives
     if "feature_map" in values:  # options can vary its scale, and gamma of a map
         chain = Chain.of(values.pop("feature_map"))
@@ -134,7 +133,7 @@ def chosen(model: Any) -> Settings:
             values["feature_map"] = chain.kind
         if KERNELS.get(getattr(chain.then, "kernel", "")):
             values["gamma"] = chain.then.gamma_
-    return {key: getattr(value, "item", lambda v=value: v)() for key, value in values.items()}
+    return values
 
 
 def score_of_raw(model: Any) -> float | None:
@@ -160,8 +159,8 @@ def train(given: Any) -> None:
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
         )
     on_table, by_evidence = named_files.is_table(given, file, valid), given.scoring == EVIDENCE
-    others = any(FIRST not in TAKES[key].models.split() for key in given.settings)
-    others |= on_table or by_evidence
+    others = on_table or by_evidence
+    others |= any(FIRST not in TAKES[key].models.split() for key in given.settings)
     name = given.model or ("rankrls" if others and not given.time_budget else FIRST)
     settings = check_model(name, given.settings)
     if "pairs" not in given.settings and (given.propensity or by_evidence):
@@ -173,25 +172,26 @@ def train(given: Any) -> None:
     kernel = settings.get("kernel", "linear") != "linear" and name not in MAPS
     whole = kernel or by_evidence or given.one_query or name in ("auto", "elmrank")
     with passes() as watch, one_query_meant():
-        rows = (
-            _of_tables(given, needs_ids, whole, watch) if on_table else _of_letor(given, needs_ids)
-        )
-        settings = with_scales(name, settings, rows.sparse, rows.drawn)
-
-        def fit(missing: str | None) -> Any:
-            search = search_of(name, settings, scoring, missing)
-            return search.fit(*rows.given(missing), **rows.named)
-
-        start = time.perf_counter()
         try:
+            rows = (
+                _of_tables(given, needs_ids, whole, watch)
+                if on_table
+                else _of_letor(given, needs_ids)
+            )
+            settings = with_scales(name, settings, given.sparse, rows.drawn)
+
+            def fit(missing: str | None) -> Any:
+                return search_of(name, settings, scoring, missing).fit(*rows.data, **rows.named)
+
+            start = time.perf_counter()
             with working("fitting"):
                 search = fit(given.missing)
         except ArgumentError as error:
-            says = not on_table or given.features or given.missing
-            if says or error.found != "NaN" or error.parameter not in (None, "X"):
-                if error.found == "NaN" and on_table:
-                    filled = "the ranker feature_map=Fill('median') or Fill(0)"
-                    error.text = error.text.replace(filled, "--missing mean, median or zero")
+            if not on_table or error.found != "NaN":
+                raise
+            if given.features or given.missing or error.parameter not in (None, "X"):
+                filled = "the ranker feature_map=Fill('median') or Fill(0)"
+                error.text = error.text.replace(filled, "--missing mean, median or zero")
                 raise
             rows.assumed.append("missing values count as the mean of their column")
             search = fit("mean")
@@ -217,10 +217,9 @@ def _of_letor(given: Any, needs_ids: bool) -> Any:
             f"takes all {len(data.y)} rows as one query, all of whose rows are compared"
         )
     return SimpleNamespace(
-        given=lambda missing: (data.X, data.y),
+        data=(data.X, data.y),
         named={"qid": data.qid, "validation": held[0] if held else None},
         size=(len(data.y), Queries.make(len(data.y), qid=data.qid).n_queries),
-        sparse=given.sparse,
         drawn=lambda: data.X,
         assumed=[],
     )
@@ -245,43 +244,37 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     table = watch(table)
     survey = table.survey()
     rows = SimpleNamespace(
-        given=lambda missing: [table],
+        data=[table],
         named={"validation": held_out},
         size=(sum(table.n_rows()), survey.n_queries),
-        sparse=False,
         drawn=lambda: table.with_gaps().sample(SAMPLE, with_gaps=True).rows.X,
         assumed=assumed,
     )
-
-    def in_memory(missing: str | None) -> Any:
-        X, y, rows.named = _in_memory(file, table, missing)
+    # The rows of a single list are held out one by one, which needs all of them.
+    if whole or (survey.n_queries == 1 and valid is None):
+        rows.data, rows.named = _in_memory(given, file, table)
         if held_out is not None:
-            held, labels, named = _in_memory(valid, held_out, missing)
+            held, named = _in_memory(given, valid, held_out)
             if "sample_weight" in named:
                 raise ValueError(
                     "--weight: weights of the rows of --valid need a model that reads tables in "
                     "blocks, such as --model rankrls, with query ids"
                 )
-            rows.named["validation"] = (held, labels, named["qid"])
-        return X, y
-
-    # The rows of a single list are held out one by one, which needs all of them.
-    if whole or (survey.n_queries == 1 and valid is None):
-        rows.given = in_memory
+            rows.named["validation"] = (*held, named["qid"])
     return rows
 
 
-def _in_memory(file: str, table: Any, missing: str | None) -> Any:
+def _in_memory(given: Any, file: str, table: Any) -> tuple[tuple[Any, Any], Settings]:
     """Return the features of a table, with their names, its labels, and other arguments of fit.
 
-    Missing values stay NaN if something replaces them.
+    Missing values stay NaN, unless options say that there are none.
 
     Raises
     ------
     MemoryError
         If three copies of the features do not fit in memory.
     """
-    rows = (table if missing is None else table.with_gaps()).in_memory()
+    rows = (table if given.features and not given.missing else table.with_gaps()).in_memory()
     if rows is None:
         valid = " with --valid" * (table.survey().n_queries == 1)
         raise machine.lacking(
@@ -300,34 +293,42 @@ def _in_memory(file: str, table: Any, missing: str | None) -> Any:
 
         X = pyarrow.table(dict(zip(table.feature_names, X.T, strict=True)))
     if table.is_of_clicks:  # which are divided by propensities already
-        return X, public("Clicks")(rows.y, [1.0] * rows.n_rows), named
-    return X, rows.y, named
+        return (X, public("Clicks")(rows.y, [1.0] * rows.n_rows)), named
+    return (X, rows.y), named
 
 
 def _print_fit(given: Any, name: str, search: Any, seconds: float, size: Any) -> None:
     """Print what was chosen, and how good it and its rivals are on held-out queries."""
     metric, (n_rows, n_queries), params = search.scoring_, size, chosen(search)
-    held_by = given.validation and name_of(given.validation)
-    report = {"metric": metric.name, "lower_is_better": not metric.greater_is_better or None}
-    report["held_out"] = held_by or _held_out(search, given.groups is not None, n_queries)
-    report |= {"score": float(search.best_score_), "raw_columns": score_of_raw(search)}
-    report["as_shown"] = given.propensity and _score_as_shown(given, metric)
-    report |= {"n_rows": n_rows, "n_queries": n_queries, "n_features": int(search.n_features_in_)}
-    report |= {"seconds": seconds, "output": given.output}
+    report = {
+        "metric": metric.name,
+        "lower_is_better": not metric.greater_is_better or None,
+        "held_out": name_of(given.validation)
+        if given.validation
+        else _held_out(search, given.groups is not None, n_queries),
+        "score": float(search.best_score_),
+        "raw_columns": score_of_raw(search),
+        "as_shown": _score_as_shown(given, metric) if given.propensity else None,
+        "n_rows": n_rows,
+        "n_queries": n_queries,
+        "n_features": int(search.n_features_in_),
+        "seconds": seconds,
+        "output": given.output,
+    }
     report = {key: value for key, value in report.items() if value is not None}
-    trials: dict[str, Any] = getattr(search, "trials_", {})
-    names = [key for key in trials if key != "expected_seconds"]
-    made = list(zip(*(trials[key].tolist() for key in names), strict=True))
+    trials = {key: column.tolist() for key, column in getattr(search, "trials_", {}).items()}
+    trials.pop("expected_seconds", None)
+    made = list(zip(*trials.values(), strict=True))
     if given.json:
         if made:
-            report["trials"] = [dict(zip(names, row, strict=True)) for row in made]
+            report["trials"] = [dict(zip(trials, row, strict=True)) for row in made]
         print_json({"model": name, "params": params, **report})
         return
     shown_rows = {"model": name, "file": name_of(given.file), **params, **report}
     print_table((), shown_rows.items(), cell=significant, n_keys=2)
     if made:
         print_table(
-            names,
+            list(trials),
             [["" if one is None or one != one else one for one in row] for row in made],
             title="what was tried; features and kernels must lead by a standard error",
         )
@@ -371,13 +372,13 @@ def letor(given: Any) -> None:
             with working(f"fitting {fold.name}"):
                 search.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.valid)
             seconds = time.perf_counter() - start
-            folds.append({"fold": fold.name, "params": chosen(search)})
-            for part, (X, y, qid) in (("valid", fold.valid), ("test", fold.test)):
-                scores = search.predict(X)
-                found = pairgram.evaluate(names, y, scores, qid, convention=convention)
-                folds[-1][part] = found
-            folds[-1]["seconds"] = seconds
-    means: dict[str, Any] = {
+            valid, test = (
+                pairgram.evaluate(names, y, search.predict(X), qid, convention=convention)
+                for X, y, qid in (fold.valid, fold.test)
+            )
+            report = {"fold": fold.name, "params": chosen(search), "valid": valid, "test": test}
+            folds.append(report | {"seconds": seconds})
+    means = {
         part: {key: float(np.mean([fold[part][key] for fold in folds])) for key in names}
         for part in ("valid", "test")
     }
@@ -386,22 +387,21 @@ def letor(given: Any) -> None:
         report = {"dataset": dataset, "model": name, "metric": metric}
         print_json(report | {"folds": folds, "mean": means})
         return
-    params, tests = folds[0]["params"], dict.fromkeys((metric, "map", "mean_ndcg", "ndcg@10"))
-    seconds = float(np.mean([fold["seconds"] for fold in folds]))
-    blank = dict.fromkeys(params, "")
-    folds.append({"fold": "mean", "params": blank, **means, "seconds": seconds})
-    rows = []
-    for one in folds:
-        values = [one["valid"][metric], *map(one["test"].get, tests), one["seconds"]]
-        rows.append([one["fold"], *one["params"].values(), *values])
+    params = folds[0]["params"]
     print_table(
-        ("fold", *params, f"valid {metric}", *(f"test {key}" for key in tests), "seconds"),
-        rows[:-1],
+        ("fold", *params, f"valid {metric}", f"test {metric}", "seconds"),
+        [
+            (
+                fold["fold"],
+                *fold["params"].values(),
+                fold["valid"][metric],
+                fold["test"][metric],
+                fold["seconds"],
+            )
+            for fold in folds
+        ],
         title=f"{printable(dataset)}: {name}, chosen by validation {metric}, convention "
         f"{convention}",
-        footer=rows[-1],
+        footer=("mean", *[""] * len(params), means["valid"][metric], means["test"][metric], ""),
     )
-    print_table(
-        ("k", "mean test ndcg@k", "mean test p@k"),
-        [(k, means["test"][f"ndcg@{k}"], means["test"][f"p@{k}"]) for k in range(1, 11)],
-    )
+    print_table(("metric", "mean test"), means["test"].items())

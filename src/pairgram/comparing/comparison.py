@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t as student
+from scipy.stats import ttest_1samp
 
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.checks import AnyArray, Vector
@@ -33,20 +33,17 @@ def t_test(differences: Vector) -> Vector:
 
     They are 1 if all differences are 0, 0 if they are equal but not 0, and NaN for less than two.
     """
-    n = (~np.isnan(differences)).sum(axis=0)
-    filled = np.nan_to_num(differences, nan=0.0)
-    largest = np.abs(filled).max(axis=0, initial=0.0)  # of which squares may overflow or vanish
-    with np.errstate(invalid="ignore", divide="ignore"):
-        filled = np.where(largest > 0, filled / largest, 0.0)
-        means = filled.sum(axis=0) / n
-        squares = (np.where(np.isnan(differences), 0.0, filled - means) ** 2).sum(axis=0)
-        # The mean of equal differences has a rounding error, which is no deviation.
-        equal = squares <= n * (_ROUNDING * means) ** 2
-        statistic = np.where(equal, np.inf, np.abs(means) / np.sqrt(squares / (n - 1) / n))
-        p = 2 * student.sf(statistic, n - 1)
-    p[(filled == 0).all(axis=0)] = 1.0
-    p[n < 2] = np.nan
-    return p
+    return np.array([_t_test(column[~np.isnan(column)]) for column in differences.T])
+
+
+def _t_test(differences: Vector) -> float:
+    largest = np.abs(differences).max(initial=0.0)
+    if len(differences) < 2:
+        return np.nan
+    if largest == 0:
+        return 1.0
+    scaled = differences / largest  # of which squares do not overflow or vanish
+    return 0.0 if np.ptp(scaled) <= _ROUNDING else float(ttest_1samp(scaled, 0.0).pvalue)
 
 
 def randomization_test(
@@ -137,12 +134,10 @@ def bootstrap_means(values: Vector, n_resamples: int, rng: np.random.Generator) 
 def percentile_intervals(means: Vector, confidence: float) -> tuple[Vector, Vector]:
     """Return the ends of the percentile intervals of bootstrap means; NaN for a column without."""
     tail = (1 - confidence) / 2
-    low = np.full(means.shape[1], np.nan)
-    high = low.copy()
-    for column in np.flatnonzero(~np.isnan(means).all(axis=0)):
-        ends = np.nanquantile(means[:, column], [tail, 1 - tail])
-        low[column], high[column] = ends
-    return low, high
+    ends = np.full((2, means.shape[1]), np.nan)
+    known = ~np.isnan(means).all(axis=0)
+    ends[:, known] = np.nanquantile(means[:, known], [tail, 1 - tail], axis=0)
+    return ends[0], ends[1]
 
 
 _ORDER = "; the order is compare(y, qid, scores, metrics)"
@@ -386,9 +381,12 @@ def compare(
     found = evaluate(wanted, y, np.stack(columns), qid, per_query=True)
     queries = Queries.make(len(columns[0]), qid=qid)
     assert queries.ids is not None
-    return _comparison(
-        plain_ids(queries.ids),
-        {name: dict(zip(names, values, strict=True)) for name, values in found.items()},
+    ids = object_array(plain_ids(queries.ids))
+    return compare_values(
+        {
+            name: {"qid": ids, **{metric: values[place] for metric, values in found.items()}}
+            for place, name in enumerate(names)
+        },
         baseline=baseline,
         confidence=confidence,
         n_permutations=n_permutations,
@@ -457,40 +455,8 @@ def compare_values(
             if of_queries.shape != (len(ids[name]),):
                 raise ValueError(f"{metric} of {name!r} must be one number for each query")
             found.setdefault(metric, {})[name] = of_queries
-    return _comparison(
-        ids[first],
-        found,
-        baseline=baseline,
-        confidence=confidence,
-        n_permutations=n_permutations,
-        n_resamples=n_resamples,
-        n_changed=n_changed,
-        random_state=random_state,
-    )
-
-
-def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
-    names = list(systems)
-    if len(names) < 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"{argument} must name at least two systems, got {names}")
-    return names
-
-
-def _comparison(
-    ids: list[Any],
-    values: dict[str, dict[str, Vector]],
-    *,
-    baseline: str | None,
-    confidence: float,
-    n_permutations: int,
-    n_resamples: int,
-    n_changed: int,
-    random_state: int | None,
-) -> Comparison:
-    """Return the comparison of values of every metric and system."""
-    names = list(next(iter(values.values())))
-    if baseline is not None and baseline not in names:
-        raise ValueError(f"baseline must be one of {', '.join(names)}, got {baseline!r}")
+    if baseline is not None:
+        check_text("baseline", baseline, names)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
     check_size("n_permutations", n_permutations)
@@ -499,11 +465,11 @@ def _comparison(
     pairs = [
         (system, against) for against, system in combinations(names, 2) if baseline is None
     ] or [(system, str(baseline)) for system in names if system != baseline]
-    qid = object_array(ids)
-    of_system = [(metric, name) for metric in values for name in names]
-    of_pair = [(metric, *pair) for metric in values for pair in pairs]
-    single = np.stack([values[metric][name] for metric, name in of_system], axis=1)
-    paired = np.stack([_differences(*(values[m][one] for one in pair)) for m, *pair in of_pair], 1)
+    qid = object_array(ids[first])
+    of_system = [(metric, name) for metric in found for name in names]
+    of_pair = [(metric, *pair) for metric in found for pair in pairs]
+    single = np.stack([found[metric][name] for metric, name in of_system], axis=1)
+    paired = np.stack([_differences(*(found[m][one] for one in pair)) for m, *pair in of_pair], 1)
     rng = np.random.default_rng(random_state)
     n = single.shape[1]
     # All resampled means are of the same samples.
@@ -518,7 +484,7 @@ def _comparison(
         "high": high[:n],
         "n_queries": (~np.isnan(single)).sum(axis=0),
     }
-    losses = frozenset(filter(is_loss, values))
+    losses = frozenset(filter(is_loss, found))
     sign = np.array([-1.0 if metric in losses else 1.0 for metric, _, _ in of_pair])
     differences = {
         "metric": object_array(metric for metric, _, _ in of_pair),
@@ -535,8 +501,15 @@ def _comparison(
         "p_t": p_t,
         "p_t_holm": _by_metric(p_t, len(pairs)),
     }
-    changed = _changed(qid, values, of_pair, paired, n_changed)
-    return Comparison(means, differences, changed, qid, values, confidence, losses)
+    changed = _changed(qid, found, of_pair, paired, n_changed)
+    return Comparison(means, differences, changed, qid, found, confidence, losses)
+
+
+def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
+    names = list(systems)
+    if len(names) < 2 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{argument} must name at least two systems, got {names}")
+    return names
 
 
 def _differences(one: Vector, other: Vector) -> Vector:

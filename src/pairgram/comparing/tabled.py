@@ -17,26 +17,14 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
 
 def text_of(table: Table) -> str:
     """Return a table with aligned columns, numbers to the right; "" if it has no rows."""
-    lines, texts = _lines(table), _are_texts(table)
-    if len(lines) == 1:
-        return ""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if is_text else cell.rjust(width)
-            for cell, width, is_text in zip(line, widths, texts, strict=True)
-        ).rstrip()
-        for line in lines
-    )
-
-
-def _lines(table: Table) -> list[list[str]]:
-    """Return the cells of a table, line by line; its first line has the names."""
-    return [list(table), *([_cell(value) for value in row.values()] for row in rows_of(table))]
-
-
-def _are_texts(table: Table) -> list[bool]:
-    return [column.dtype.kind not in "biuf" for column in table.values()]
+    columns = []
+    for name, values in table.items():
+        if not len(values):
+            return ""
+        texts = [name, *map(_cell, values.tolist())]
+        pad = str.rjust if values.dtype.kind in "biuf" else str.ljust
+        columns.append([pad(text, max(map(len, texts))) for text in texts])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def _cell(value: object) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -15,10 +14,10 @@ from pairgram._support.checks import (
     Flags,
     Rows,
     Vector,
-    verbatim,
     warn_caller,
 )
 from pairgram._support.parameters import check_size, check_text
+from pairgram.cross.ids import distinct_ascending, distinct_ids, id_array, places_among
 from pairgram.data.queries import Queries, as_ids
 from pairgram.features.feature_map import generator
 
@@ -131,7 +130,7 @@ def sample_negatives(
     n = check_size("n", n)
     check_text("by", by, get_args(By))
     rng = generator(random_state)
-    of_users = Queries.make(_n_ids(users, "users"), qid=users, name="users")
+    of_users = _users_of(users)
     codes, ids = _codes(items, catalog, of_users.n_rows)
     n_users, n_items = of_users.n_queries, len(ids)
     weights = np.bincount(codes, minlength=n_items) if by == "popularity" else None
@@ -139,7 +138,7 @@ def sample_negatives(
     if n_users * (max(total, n_items) + 1) >= 2**63:
         raise ArgumentError("users", f"must be fewer for {n_items} items, got {n_users}")
     place = of_users.index()
-    seen = _ascending(place * n_items + codes) if exclude_seen else np.empty(0, np.int64)
+    seen = distinct_ascending(place * n_items + codes) if exclude_seen else np.empty(0, np.int64)
     n_left = (n_items if weights is None else int((weights > 0).sum())) - np.bincount(
         seen // max(n_items, 1), minlength=n_users
     )  # an item that was seen has an interaction, so that it may be drawn
@@ -153,52 +152,31 @@ def sample_negatives(
     within = np.arange(len(drawn)) - np.repeat(np.cumsum(found) - found, found)
     source = order[of_users.offsets[:-1][owner] + within // n]
     # Rows of a user stand together: what was drawn comes behind the interactions.
-    at = np.arange(len(codes)) + np.repeat(np.cumsum(found) - found, of_users.sizes)
-    behind = np.arange(len(drawn)) + of_users.offsets[1:][owner]
-    columns = []
-    for own, others in ((of_users.grouped(codes), drawn), (order, source)):
-        column = np.empty(len(codes) + len(drawn), np.int64)
-        column[at], column[behind] = own, others
-        columns.append(column)
-    labels = np.zeros(len(columns[0]))
-    labels[at] = 1.0
+    owners = np.concatenate((np.repeat(np.arange(n_users), of_users.sizes), owner))
+    rows = np.argsort(owners, kind="stable")
     assert of_users.ids is not None
-    of_rows = np.repeat(of_users.ids, of_users.sizes + found)
-    return SampledRows(of_rows, ids[columns[0]], labels, columns[1])
+    return SampledRows(
+        of_users.ids[owners[rows]],
+        ids[np.concatenate((of_users.grouped(codes), drawn))[rows]],
+        np.concatenate((np.ones(len(codes)), np.zeros(len(drawn))))[rows],
+        np.concatenate((order, source))[rows],
+    )
 
 
-def _n_ids(ids: object, name: str) -> int:
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Sized):
-        raise ArgumentError(name, f"must be ids, one for each row, got {verbatim(repr(ids))}")
-    return len(ids)
+def _users_of(users: ArrayLike) -> Queries:
+    """Return users as queries of their rows."""
+    ids = id_array(users, "users")
+    return Queries.make(len(ids), qid=ids, name="users")
 
 
 def _codes(items: ArrayLike, catalog: ArrayLike | None, n_rows: int) -> tuple[Rows, AnyArray]:
     """Return the numbers of items, and the ids that they are numbers of."""
-    listed = as_ids(items, n_rows, "items")
+    queries = Queries.make(n_rows, qid=items, name="items")
+    assert queries.ids is not None
     if catalog is None:
-        queries = Queries.make(n_rows, qid=listed, name="items")
-        assert queries.ids is not None
         return queries.index(), queries.ids
-    own = as_ids(catalog, _n_ids(catalog, "catalog"), "catalog")
-    # Texts and numbers, in one array of NumPy, would become equal.
-    kinds = {own.dtype.kind, listed.dtype.kind}
-    are_whole = kinds <= set("iu") and np.result_type(own, listed).kind in "iu"
-    if not (are_whole or (len(kinds) == 1 and "O" not in kinds)):
-        own, listed = own.astype(object), listed.astype(object)
-    queries = Queries.make(len(own) + n_rows, qid=np.concatenate((own, listed)), name="items")
-    numbers = queries.index()
-    expected = np.arange(len(own))
-    if (numbers[: len(own)] != expected).any():
-        twice = own[int(np.argmax(numbers[: len(own)] != expected))]
-        shown = verbatim(repr(twice.item() if isinstance(twice, np.generic) else twice))
-        raise ArgumentError("catalog", f"must have every id once, got {shown} twice")
-    codes = numbers[len(own) :]
-    if (codes >= len(own)).any():
-        lost = listed[int(np.argmax(codes >= len(own)))]
-        shown = verbatim(repr(lost.item() if isinstance(lost, np.generic) else lost))
-        raise ArgumentError("items", f"must be in the catalog, got {shown}, which is not")
-    return codes, as_ids(catalog, len(own), "catalog")
+    known = distinct_ids(catalog, "catalog")
+    return places_among(queries.ids, known, "items", "items of the catalog")[queries.index()], known
 
 
 def _tell_of_few(found: Rows, wanted: Rows, users: Queries) -> None:
@@ -240,12 +218,6 @@ def _drawn(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Dr
     return found
 
 
-def _ascending(pairs: Rows) -> Rows:
-    """Return distinct numbers in ascending order; np.unique takes three times as long."""
-    pairs = np.sort(pairs)
-    return pairs[np.concatenate(([True], pairs[1:] != pairs[:-1]))] if len(pairs) else pairs
-
-
 def _among(values: Rows, ascending: Rows) -> Flags:
     """Tell which values are among others, which ascend."""
     if not len(ascending):
@@ -256,13 +228,8 @@ def _among(values: Rows, ascending: Rows) -> Flags:
 
 def _repeated(pairs: Rows) -> Flags:
     """Tell which pairs stand before at an earlier place."""
-    ascending = np.sort(pairs)
-    twice = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
-    places = np.flatnonzero(_among(pairs, twice))
-    _, first = np.unique(pairs[places], return_index=True)
-    out = np.zeros(len(pairs), bool)
-    out[places] = True
-    out[places[first]] = False
+    out = np.ones(len(pairs), bool)
+    out[np.unique(pairs, return_index=True)[1]] = False
     return out
 
 
@@ -351,7 +318,7 @@ def leave_last_out(users: ArrayLike, times: ArrayLike, n: int = 1) -> LastOut:
     [True, False, False, True]
     """
     n = check_size("n", n)
-    of_users = Queries.make(_n_ids(users, "users"), qid=users, name="users")
+    of_users = _users_of(users)
     when = _times(times, of_users.n_rows)
     place = of_users.index()
     order = np.lexsort((when, place))  # stable: of equal times the later row comes later

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -36,16 +35,17 @@ from pairgram._support.checks import (
     warn_caller,
 )
 from pairgram._support.machine import single_threaded_blas, thread_count
-from pairgram._support.parameters import is_integer
+from pairgram._support.parameters import check_size
+from pairgram.cross.ids import distinct_ascending, distinct_ids, places_among, places_of_pairs
 from pairgram.cross.products import Cross
-from pairgram.data.queries import as_ids, plain_ids
+from pairgram.data.queries import plain_ids
 from pairgram.data.streams import as_stream
 from pairgram.features.feature_map import checked, dense, node_map_of
 from pairgram.features.gaps import filled
 from pairgram.features.row_values import Chain
 from pairgram.metrics.evaluation import evaluate, get_metric
 from pairgram.metrics.metric import FAMILIES, Metric, listed_metrics
-from pairgram.rankers.batch_fit import BatchFit, comparable, is_product
+from pairgram.rankers.batch_fit import BatchFit, is_product
 from pairgram.rankers.scores import Scorer, checked_rows
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Recommendations:
         wanted = self._metrics(metrics)
         pairs = self._held_out(users, items)
         n_items, k = len(self.all_items), self.places.shape[1]
-        with_pairs = np.unique(pairs // max(n_items, 1))
+        with_pairs = distinct_ascending(pairs // max(n_items, 1))
         if not len(with_pairs):
             raise ArgumentError("users", "must have a pair or more that was held out, got none")
         places = self.places[with_pairs]
@@ -171,7 +171,9 @@ class Recommendations:
         of_missed = np.searchsorted(with_pairs, missed // max(n_items, 1))
         owner = np.concatenate((user, of_missed))
         order = np.argsort(owner, kind="stable")
-        y = np.concatenate((np.isin(listed, pairs), np.ones(len(missed))))[order]
+        y = np.concatenate((np.isin(listed, pairs, assume_unique=True), np.ones(len(missed))))[
+            order
+        ]
         score = np.concatenate((k - rank, np.full(len(missed), np.nan)))[order]
         values = evaluate(wanted, y, score, owner[order], per_query=per_user)
         if per_user:
@@ -204,12 +206,14 @@ class Recommendations:
     def _held_out(self, users: ArrayLike, items: ArrayLike) -> Rows:
         """Return ``user * n_items + item`` of the pairs, in ascending order, each of them once."""
         n_items = len(self.all_items)
-        of_users, of_items = _pairs(users, items, self.users, self.all_items, ("users", "items"))
-        pairs = np.unique(of_users * n_items + of_items)
+        of_users, of_items = places_of_pairs(
+            users, items, self.users, self.all_items, ("users", "items")
+        )
+        pairs = distinct_ascending(of_users * n_items + of_items)
         if self.excluded is not None:
             row = np.repeat(np.arange(len(self.users)), np.diff(self.excluded.indptr))
             column = self.candidates[self.excluded.indices]
-            out = np.isin(pairs, row * n_items + column)
+            out = np.isin(pairs, row * n_items + column, assume_unique=True)
             if out.any():
                 user, item = divmod(int(pairs[int(np.argmax(out))]), n_items)
                 one = (plain_ids(self.users)[user], plain_ids(self.all_items)[item])
@@ -295,12 +299,11 @@ def recommend(
     >>> bool((found.places[0] == np.argsort(-thing @ person[0])[:3]).all())
     True
     """
-    if not is_integer(k) or k < 1:
-        raise ArgumentError("k", f"must be an integer >= 1, got {verbatim(repr(k))}")
+    k = check_size("k", k)
     if isinstance(model, BatchFit):
         if user_ids is not None:
             raise ArgumentError("user_ids", "must be None for a batch, whose keys are the ids")
-        of_users = _distinct(users, "users")
+        of_users = distinct_ids(users, "users")
     else:
         if isinstance(model, Scorer):
             model = _OfScorer(model)
@@ -308,14 +311,12 @@ def recommend(
             check_is_fitted(model)
         users, of_users = _read(model, users, "users", user_ids)
     items, of_items = _read(model, items, "items", item_ids)
-    chosen = (
-        np.arange(len(of_items))
-        if candidates is None
-        else np.unique(_places(candidates, of_items, "candidates"))  # ascending, as ties are broken
-    )
+    chosen = np.arange(len(of_items))
+    if candidates is not None:  # ascending, as ties are broken
+        chosen = np.unique(places_among(candidates, of_items, "candidates"))
     without = _left_out(exclude, of_users, of_items, chosen)
     if not len(of_users) or not len(of_items):
-        shape = len(of_users), int(k)
+        shape = len(of_users), k
         places, scores = np.full(shape, -1, np.int64), np.full(shape, np.nan)
     else:
         score = _scores_by(model, users, of_users, items, len(of_items))
@@ -326,7 +327,7 @@ def recommend(
                 "model. Take Cross(...), or fit_many, or users without columns if that is meant",
                 UserWarning,
             )
-        places, scores = score.best(chosen, int(k), without)
+        places, scores = score.best(chosen, k, without)
     if np.isinf(scores).any():
         raise ValueError("users and items too large: scores of their pairs overflow")
     listed = _named(of_items, places)
@@ -367,14 +368,12 @@ class _Products:
         """Return the places and the scores of the best items of every user."""
         whole = len(chosen) == len(self.of_items)
         of_items = self.of_items if whole else np.ascontiguousarray(self.of_items[chosen])
+        indptr = indices = None
+        if without is not None:
+            indptr, indices = without.indptr.astype(np.int64), without.indices.astype(np.int64)
         with single_threaded_blas:
             found, scores = _core.top_products(
-                self.of_users,
-                of_items,
-                k,
-                None if without is None else without.indptr.astype(np.int64),
-                None if without is None else without.indices.astype(np.int64),
-                thread_count(),
+                self.of_users, of_items, k, indptr, indices, thread_count()
             )
         scores = scores + np.reshape(self.constant, (-1, 1))
         found[np.isnan(scores)] = -1
@@ -445,9 +444,9 @@ def _read(
     if ids is None:
         index = getattr(rows, "index", None)
         plain = index is None or callable(index)
-        found = np.arange(n_rows) if plain else _distinct(index, f"index of {name}")
+        found = np.arange(n_rows) if plain else distinct_ids(index, f"index of {name}")
     else:
-        found = _distinct(ids, argument)
+        found = distinct_ids(ids, argument)
     if len(found) != n_rows:
         raise ArgumentError(argument, f"must be one for each of {n_rows} rows, got {len(found)}")
     return _without_lists(model, rows), found
@@ -461,24 +460,6 @@ def _without_lists(model: BaseEstimator | BatchFit, rows: Any) -> Any:
     if not widths:
         return rows
     return with_entries(select_columns(rows, [name for name in columns if name in there], "rows"))
-
-
-def _distinct(ids: Any, name: str) -> AnyArray:
-    """Return ids as an array.
-
-    Raises
-    ------
-    ValueError
-        If one is missing, or there twice.
-    """
-    found = as_ids(ids, len(ids), name)
-    counts = Counter(found.tolist())
-    if len(counts) < len(found):
-        twice = next(one for one, count in counts.items() if count > 1)
-        raise ArgumentError(
-            name, f"must be ids, each of them once, got {verbatim(repr(twice))} twice"
-        )
-    return found
 
 
 def _named(ids: AnyArray, places: Rows) -> AnyArray:
@@ -496,48 +477,6 @@ def _named(ids: AnyArray, places: Rows) -> AnyArray:
     return found
 
 
-def places_of(ids: AnyArray, known: AnyArray) -> Rows:
-    """Return the places of ids among known ones, which all differ; −1 for others."""
-    place = {one: number for number, one in enumerate(comparable(known))}
-    return np.array([place.get(one, -1) for one in comparable(ids)], np.int64)
-
-
-def _places(ids: Any, known: AnyArray, name: str, of: str = "items") -> Rows:
-    """Return the places of ids among the known ones, which are those of users or of items.
-
-    Raises
-    ------
-    ValueError
-        If one is unknown, or the ids are a mask. The message names it.
-    """
-    if isinstance(ids, (str, bytes)) or not hasattr(ids, "__len__"):
-        raise ArgumentError(name, f"must be a list of ids, got {verbatim(repr(ids))}")
-    asked = as_ids(ids, len(ids), name)
-    if asked.dtype.kind == "b" and known.dtype.kind != "b":
-        raise ArgumentError(name, "must be ids of rows, got a mask: give the ids where it is True")
-    found = places_of(asked, known)
-    if (found < 0).any():
-        unknown = plain_ids(asked)[int(np.argmin(found))]
-        raise ArgumentError(
-            name, f"must have ids of {of}, got {verbatim(repr(unknown))}, which none of them has"
-        )
-    return found
-
-
-def _pairs(
-    users: object, items: object, known: AnyArray, things: AnyArray, names: tuple[str, str]
-) -> tuple[Rows, Rows]:
-    """Return the places of the users and of the items of some pairs."""
-    rows = _places(users, known, names[0], "users")
-    columns = _places(items, things, names[1])
-    if len(rows) != len(columns):
-        raise ArgumentError(
-            names[1],
-            f"must pair users with items, got {len(rows)} users and {len(columns)} items",
-        )
-    return rows, columns
-
-
 def _left_out(exclude: Any, users: AnyArray, items: AnyArray, chosen: Rows) -> csr_array | None:
     """Return a CSR matrix (n_users, n_chosen) whose entries are the pairs to leave out, or None."""
     if exclude is None:
@@ -550,7 +489,9 @@ def _left_out(exclude: Any, users: AnyArray, items: AnyArray, chosen: Rows) -> c
             )
         found = scipy.sparse.csr_array(checked_sparse(exclude, "exclude"), copy=True)
     elif isinstance(exclude, Sequence) and len(exclude) == 2:
-        rows, columns = _pairs(exclude[0], exclude[1], users, items, ("exclude", "exclude"))
+        rows, columns = places_of_pairs(
+            exclude[0], exclude[1], users, items, ("exclude", "exclude")
+        )
         found = scipy.sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
     else:
         raise ArgumentError(
@@ -569,17 +510,12 @@ def _side(
 ) -> Vector:
     """Return whole rows of a model that have some columns, and zeros in the others."""
     names = getattr(model, "feature_names_in_", None)
-    there = column_names(rows)
-    if there is not None:
+    if column_names(rows) is not None:
         if names is None:
             raise ArgumentError(
                 name, "must be an array, as the model was fitted to rows without names of columns"
             )
-        wanted = [names[column] for column in columns]
-        lost = next((one for one in wanted if one not in there), None)
-        if lost is not None:
-            raise ArgumentError(name, verbatim(f"must have the column {lost!r}, got {list(there)}"))
-        rows = select_columns(rows, wanted, name)
+        rows = select_columns(rows, [names[column] for column in columns], name)
     if np.ndim(rows) < 2 or np.shape(rows)[1] != len(columns):
         raise ArgumentError(
             name,
@@ -664,23 +600,21 @@ def _of_pairs(model: BaseEstimator, users: Any, items: Any, n_users: int) -> _Sc
     names = getattr(model, "feature_names_in_", None)
     of_users, of_items = column_names(users), column_names(items)
     if names is not None and of_items is not None:
-        places = {name: place for place, name in enumerate(names)}
-        others = [places.pop(name) for name in of_items if name in places]
-        own = [places[name] for name in (of_users or ()) if name in places]
-        lost = sorted(set(range(len(names))) - set(own) - set(others))
-        if lost:
+        given = {*(of_users or ()), *of_items}
+        lost = next((name for name in names if name not in given), None)
+        if lost is not None:
             raise ArgumentError(
-                "items",
-                verbatim(f"must have the column {names[lost[0]]!r}, which is not of users either"),
+                "items", verbatim(f"must have the column {lost!r}, which is not of users either")
             )
         if of_users is None and np.shape(users)[1:] != (0,):
             raise ArgumentError("users", "must be a frame, as items is, or an array of no columns")
+        own = [place for place, name in enumerate(names) if name not in of_items]
     else:
-        width = np.shape(users)[1] if np.ndim(users) == 2 else 0
-        own, others = list(range(width)), list(range(width, model.n_features_in_))
+        own = list(range(np.shape(users)[1] if np.ndim(users) == 2 else 0))
+    others = np.setdiff1d(np.arange(model.n_features_in_), own)
     gaps = _takes_gaps(model)
     user_columns = _side(users, np.array(own, np.int64), model, "users", gaps) if own else None
-    item_columns = _side(items, np.array(others, np.int64), model, "items", gaps)
+    item_columns = _side(items, others, model, "items", gaps)
     plain = without_names(model)
 
     def of_user(user: int) -> Vector:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -214,16 +215,13 @@ def _runs_of(
         raise ArgumentError("runs", f"must be at least two, got {len(names)}")
     if model is not None:
         known = getattr(model, "feature_names_in_", None)
-        if (known is None) == is_named:
-            wanted = "a list in the order" if known is None else "a dict with the names"
-            raise ArgumentError("runs", f"must be {wanted} of those that the ranker was fitted to")
         half = model.n_features_in_ // 2
-        own: list[Any] = list(range(half))
+        own, wanted = list[Any](range(half)), f"a list of {half} runs, in the order"
         if known is not None:
             own = [name.removesuffix(COLUMNS[0]) for name in known[:half].tolist()]
+            wanted = f"a dict with the names {own}"
         if set(own) != set(names):
-            listed = f"{len(own)} runs" if known is None else f"runs {own}"
-            text = f"must be the {listed} of the ranker, got {names}"
+            text = f"must be {wanted} of those that the ranker was fitted to, got {names}"
             raise ArgumentError("runs", verbatim(text))
         names = own
     return names, [run_of(runs[name], f"runs[{name!r}]") for name in names]
@@ -250,11 +248,11 @@ class _Rows:
     begins: Rows
     documents: list[str]
     scores: Vector
-    query: Rows = field(init=False)
 
-    def __post_init__(self) -> None:
-        sizes = np.diff(self.begins)
-        object.__setattr__(self, "query", np.repeat(np.arange(len(sizes)), sizes))
+    @cached_property
+    def query(self) -> Rows:
+        """The number of the query of every row."""
+        return np.repeat(np.arange(len(self.queries)), np.diff(self.begins))
 
     @classmethod
     def of(cls, names: list[Any], runs: list[Lists]) -> _Rows:

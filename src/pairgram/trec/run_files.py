@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def read_run(path: str | os.PathLike[str]) -> Columns:
     >>> read_run("run.txt")["docno"].tolist()
     ['b', 'a', 'a']
     """
-    return _read(path, parse_run)
+    return _read(path, _RUN)
 
 
 def read_qrels(path: str | os.PathLike[str]) -> Columns:
@@ -93,26 +94,14 @@ def read_qrels(path: str | os.PathLike[str]) -> Columns:
     >>> read_qrels("qrels.txt")["label"].tolist()
     [1, 0]
     """
-    return _read(path, parse_qrels)
+    return _read(path, _QRELS)
 
 
-def _read(
-    path: str | os.PathLike[str], parse: Callable[[io.BufferedReader, str], Columns]
-) -> Columns:
+def _read(path: str | os.PathLike[str], form: _Form) -> Columns:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path must be str or os.PathLike, got {type(path).__name__}")
     with open(path, "rb") as raw, naming(path):
-        return parse(raw, shown(path))
-
-
-def parse_run(raw: io.BufferedReader, name: str) -> Columns:
-    """Do the work of `read_run` for an open file, which messages call `name`."""
-    return _parse(raw, name, _RUN)
-
-
-def parse_qrels(raw: io.BufferedReader, name: str) -> Columns:
-    """Do the work of `read_qrels` for an open file, which messages call `name`."""
-    return _parse(raw, name, _QRELS)
+        return _parse(raw, shown(path), form)
 
 
 def _score(text: str) -> float:
@@ -191,6 +180,10 @@ def _parse(raw: io.BufferedReader, name: str, form: _Form) -> Columns:
         raise ValueError(f"{name}: found no line, want lines {form.fields}")
     numbers: AnyArray = np.array(values, form.dtype)
     return {"qid": object_array(ids), "docno": object_array(documents), form.column: numbers}
+
+
+# They do the work of `read_run` and `read_qrels` for an open file, which messages call `name`.
+parse_run, parse_qrels = (partial(_parse, form=form) for form in (_RUN, _QRELS))
 
 
 def write_run(
