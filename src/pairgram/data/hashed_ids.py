@@ -198,7 +198,8 @@ class QueryIds:
                 f"qid {found!r}{f' and {more} more' * (more > 0)} came in an earlier update: each "
                 f"call must hold whole queries, once {OTHERWISE}"
             )
-        return self._with(self.hashes, np.unique(hashes))
+        hashes = np.sort(hashes)  # which takes a tenth of the time of NumPy's unique
+        return self._with(self.hashes, hashes[np.diff(hashes, prepend=~hashes[:1]) != 0])
 
     def joined(self, other: QueryIds, sign: int, n_queries: int, n_others: int) -> QueryIds:
         """Return the ids of two shards, or those without the ids of a shard that is subtracted.

@@ -459,7 +459,7 @@ def refits(
     """Yield each of some parts of the rows, and the models of all other rows."""
     rows = np.arange(len(data.y))
     for test in tests:
-        rest = total.without(data, np.setdiff1d(rows, test), test)
+        rest = total.without(data, np.setdiff1d(rows, test, assume_unique=True), test)
         yield test, rest.path_at(ridge.factor).coef(alphas)
 
 
@@ -483,12 +483,12 @@ def refit(
     if not units:
         return
     some = np.unique(np.concatenate([rows for rows, _ in units]))
-    others = np.setdiff1d(np.arange(len(data.y)), some)
+    others = np.setdiff1d(np.arange(len(data.y)), some, assume_unique=True)
     rest = PairSums(settings)
     if len(others):
         rest = rest.with_rows(data.take(others), may_vanish=True)
     for rows, at in units:
-        sums, more = rest, np.setdiff1d(some, rows)
+        sums, more = rest, np.setdiff1d(some, rows, assume_unique=True)
         if len(more):
             sums = rest.with_rows(data.take(more), may_vanish=True)
         lost = alphas * LARGEST_HELD < held[at[0]]
