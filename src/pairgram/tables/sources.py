@@ -14,8 +14,6 @@ from inspect import signature
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
-import numpy as np
-
 from pairgram._support import limits
 from pairgram._support.arrays import real_array, require_numbers
 from pairgram._support.files import naming, shown
@@ -387,28 +385,25 @@ def _format(paths: Sequence[str]) -> str:
     return kind or "parquet"
 
 
-# What the folder of a table of a lake holds, and what reads the files that the table still has.
+# What the folder of a table of a lake holds, how a name in there ends, and what reads the files
+# that the table still has.
 LAKES = {
-    "_delta_log": "deltalake.DeltaTable(folder)",
-    "metadata": "the table of pyiceberg",
-    ".hoodie": "the snapshot of a table of hudi",
+    "_delta_log": ("", "deltalake.DeltaTable(folder)"),
+    "metadata": (".metadata.json", "the table of pyiceberg"),
+    ".hoodie": ("", "the snapshot of a table of hudi"),
 }
 
 
 def _refuse_lakes(dataset: Any) -> None:
     """Refuse files of a table whose log says which of them still count."""
-    from pyarrow.fs import FileSelector, FileType
+    from pyarrow.fs import FileSelector
 
-    system = dataset.filesystem
-    for folder in sorted(
-        {str(one) for file in dataset.files for one in PurePosixPath(file).parents}
-    ):
-        for log, reader in LAKES.items():
-            path, inside = f"{folder}/{log}", []
+    folders = {folder for file in dataset.files for folder in PurePosixPath(file).parents}
+    for folder in map(str, sorted(folders)):
+        for log, (ending, reader) in LAKES.items():
+            inside, selector = [], FileSelector(f"{folder}/{log}", allow_not_found=True)
             with suppress(OSError):  # nobody may look above the folder that is given
-                if system.get_file_info(path).type == FileType.Directory:
-                    inside = system.get_file_info(FileSelector(path))
-            ending = ".metadata.json" if log == "metadata" else ""
+                inside = dataset.filesystem.get_file_info(selector)
             if any(one.path.endswith(ending) for one in inside):
                 raise ValueError(
                     f"{shown(folder)} has {log!r}, which says which of its files still count: give "
@@ -430,7 +425,7 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     except ValueError:  # a filter, without which fragments would be read
         fragments = []
     if not fragments:
-        if unites or getattr(dataset, "files", None) == []:
+        if getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
         own = getattr(getattr(dataset, "partitioning", None), "schema", None)
         paths = getattr(dataset, "files", ())
@@ -621,22 +616,19 @@ def _of_arrays(batch: Sequence[Any], schema: Any, first: int) -> Any:
         if hasattr(X, "tocsr"):
             raise ValueError("X must be dense, got a sparse matrix: fit takes one in memory")
         require_numbers(X, "X")
-        X, y = np.array(real_array(X, "X", keep_float32=True)), np.array(real_array(y, "y"))
+        X, y = real_array(X, "X", keep_float32=True), real_array(y, "y")
         if X.ndim != 2:
             raise ValueError(f"batches must have X of two dimensions, got {X.ndim}")
-        if y.shape != (len(X),) or not np.isfinite(y).all():
-            raise ValueError(f"y must be {len(X)} finite numbers, one for each row of X")
-        weights = None if weights is None else np.array(check_weights(weights, len(X), "weight"))
-        qid = None if qid is None else np.array(as_ids(qid, len(X)))
+        if y.shape != (len(X),):
+            raise ValueError(f"y must be {len(X)} numbers, one for each row of X")
+        weights = None if weights is None else check_weights(weights, len(X), "weight")
+        qid = None if qid is None else as_ids(qid, len(X))
         table = _table_of((X, y, qid, weights))
-        for name in ("qid", "weight") if schema is not None else ():
-            if (name in schema.names) != (name in table.column_names):
-                what = {"qid": "query ids", "weight": "weights"}[name]
-                there = "without" if name in schema.names else "with"
-                raise ValueError(f"batches must all have {what} or none, got a batch {there}")
-        width = X.shape[1] if schema is None else schema.field("X").type.list_size
-        if X.shape[1] != width:
-            raise ValueError(f"X must have {width} columns, got shape {X.shape}")
+        if schema is not None and table.column_names != schema.names:
+            raise ValueError(
+                "batches must all have query ids or none, and so weights, got "
+                f"{', '.join(table.column_names)} after {', '.join(schema.names)}"
+            )
     except ValueError as error:
         raise placed_error(f"the source, rows from {first} on, counted from 0: {error}") from error
-    return table
+    return copied(table)

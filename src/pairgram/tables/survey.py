@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -172,15 +171,12 @@ class Survey:
     labels : ndarray of shape (n_labels,)
         A few labels, which a metric accepts only if it accepts all of the table: the lowest, the
         highest, and one that is no whole number, if there is any.
-    kinds : dict of str to int
-        What the query ids are, and the number of a partition that has such ids.
     parts : tuple of (places, hashes, groups)
         For queries in any order, the places of their first rows; see `TableRows.begins`. The hashes
         of their ids, and the ids of their groups; None if they have none.
     """
 
     labels: Vector
-    kinds: dict[str, int]
     parts: tuple[tuple[Rows, Any, Any], ...]
 
     @classmethod
@@ -188,12 +184,12 @@ class Survey:
         """Return the survey of some rows of whole queries."""
         y = np.zeros(1) if rows.y is None else rows.y
         part = (rows.begins, hash_of_runs(rows), _groups_of_runs(rows))
-        return cls(_few(y), {_kind_of_ids(rows.ids): rows.partition}, (part,))
+        return cls(_few(y), (part,))
 
     def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
         labels = _few(np.concatenate([self.labels, other.labels]))
-        return Survey(labels, other.kinds | self.kinds, self.parts + other.parts)
+        return Survey(labels, self.parts + other.parts)
 
     @cached_property
     def queries(self) -> tuple[Any, Any, Any]:
@@ -256,14 +252,6 @@ def _groups_of_runs(rows: TableRows) -> AnyArray | None:
         text = f"must be constant within a query: {query} has {found} after {before}"
         raise ArgumentError("groups", verbatim(text))
     return first
-
-
-def _kind_of_ids(ids: AnyArray | None) -> str:
-    """Return what query ids of one type are. Ids of different kinds are never equal."""
-    if ids is None or isinstance(ids[0], str):
-        return "absent" if ids is None else "text"
-    is_number = ids.dtype.kind in "biuf" or isinstance(ids[0], Decimal)
-    return "numbers" if is_number else type(ids[0]).__name__
 
 
 def hash_of_runs(rows: TableRows) -> Any:

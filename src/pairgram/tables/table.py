@@ -231,24 +231,14 @@ class Table:
             If the rows of a query do not stand together.
         """
         if "survey" not in self._known:
-            self._keep(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
+            found = self.reduce(Task(Survey.of, Survey.join, False, self.has_queries))
+            if (number := found.scattered) is not None:
+                ids = self.of_rows(partial(ids_with, number), lambda *both: max(both, key=len))
+                column = verbatim(self.layout.qid or "query id")
+                text = f"the rows of query {verbatim(shown_id(ids))} do not stand together: sort "
+                raise ArgumentError(None, f"{text}{{place}} by {column}", place="the table")
+            self._known["survey"] = found
         return self._known["survey"]
-
-    def _keep(self, found: Survey) -> None:
-        """Keep a survey, after a check of the query ids."""
-        if len(found.kinds) > 1:
-            kinds = " and ".join(
-                f"{kind} in {self._name_of(number)}" for kind, number in sorted(found.kinds.items())
-            )
-            raise ValueError(
-                f"query ids must be of one type, because others are never equal, got {kinds}"
-            )
-        if found.scattered is not None:
-            ids = self.of_rows(partial(ids_with, found.scattered), lambda *both: max(both, key=len))
-            column = verbatim(self.layout.qid or "query id")
-            text = f"the rows of query {verbatim(shown_id(ids))} do not stand together: sort "
-            raise ArgumentError(None, f"{text}{{place}} by {column}", place="the table")
-        self._known["survey"] = found
 
     def _name_of(self, number: int) -> str:
         """Return what messages call a partition."""
