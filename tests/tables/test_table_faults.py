@@ -279,11 +279,11 @@ class Slow:
 
     name = "a slow part"
 
-    def batches(self, number, columns, features):
+    def batches(self, number, columns):
         for begin in range(0, 400, 20):
             time.sleep(0.05)
             place = Place(self.name, number, begin)
-            yield columns.rows(ROWS.frame.slice(begin, 20), place, features)
+            yield columns.rows(ROWS.frame.slice(begin, 20), place)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no timers")

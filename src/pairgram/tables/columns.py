@@ -32,6 +32,19 @@ WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 @dataclass(frozen=True, eq=False)
+class Place:
+    """Where rows come from: the name of a partition, its number, and that of the first row."""
+
+    name: str = ""
+    partition: int = 0
+    first: int = 0
+
+    def row(self, number: int) -> str:
+        """Return the place of one of the rows."""
+        return f"{self.name}, row {self.first + number}, {counted(self.name)}"
+
+
+@dataclass(frozen=True, eq=False)
 class TableRows:
     """Consecutive rows of a table.
 
@@ -46,10 +59,8 @@ class TableRows:
         A run consists of neighbouring rows of one query. Without query ids there is one run.
     ids : ndarray of shape (n_runs,), or None
         The query ids of the runs. Neighbours differ.
-    first : int
-        The number of the first row within its partition.
-    partition : int
-        The number of the partition in the table.
+    place : Place
+        Where the rows come from.
     kept : pyarrow.Table or None
         Further columns of a batch, which are handed through.
     groups : ndarray of shape (n_rows,), or None
@@ -61,8 +72,7 @@ class TableRows:
     weights: Vector | None
     sizes: Rows
     ids: AnyArray | None
-    first: int = 0
-    partition: int = 0
+    place: Place = Place()
     kept: Any = None
     groups: AnyArray | None = None
 
@@ -84,7 +94,8 @@ class TableRows:
     @property
     def begins(self) -> Rows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
-        return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
+        first = (self.place.partition << PLACE_BITS) + self.place.first
+        return first + np.cumsum(self.sizes) - self.sizes
 
     def runs(self, begin: int, end: int) -> TableRows:
         """Return the runs from `begin` to `end`, without a copy."""
@@ -94,7 +105,7 @@ class TableRows:
             _with_arrays([self], lambda parts: parts[0][rows]),
             sizes=self.sizes[begin:end],
             ids=None if self.ids is None else self.ids[begin:end],
-            first=self.first + start,
+            place=replace(self.place, first=self.place.first + start),
         )
 
     def taken(self, rows: Rows) -> TableRows:
@@ -220,19 +231,6 @@ TEXT = ("string", "large_string")
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where rows come from: the name of a partition, its number, and that of the first row."""
-
-    name: str
-    partition: int
-    first: int
-
-    def row(self, number: int) -> str:
-        """Return the place of one of the rows."""
-        return f"{self.name}, row {self.first + number}, {counted(self.name)}"
-
-
-@dataclass(frozen=True, eq=False)
 class Columns:
     """Which columns of a table are read, and how.
 
@@ -282,19 +280,22 @@ class Columns:
         pairs = self.features.items()
         return [name for column, width in pairs for name in entries_of(column, width) or [column]]
 
-    def names(self, features: bool = True) -> list[str]:
-        """Return the names of the columns that are read, with or without the features."""
-        groups = None if features else self.groups  # which only the survey of a table looks at
+    def names(self) -> list[str]:
+        """Return the names of the columns that are read; groups are if no features are."""
+        groups = None if self.features else self.groups
         told = (self.label, self.qid, self.weight, self.propensity, groups)
-        own = [*filter(None, told), *self.keep, *(self.features if features else ())]
-        return list(dict.fromkeys(own))
+        return list(dict.fromkeys([*filter(None, told), *self.keep, *self.features]))
+
+    def without_features(self) -> Columns:
+        """Return the columns that the survey of a table looks at."""
+        return replace(self, features={})
 
     def for_scores(self, keep: tuple[str, ...], qid: str | None = None) -> Columns:
         """Return the columns of features alone, and those that are handed through."""
         others: Any = dict.fromkeys(("label", "weight", "groups", "propensity"))
         return replace(self, **others, qid=qid, keep=keep)
 
-    def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
+    def rows(self, batch: Any, place: Place) -> TableRows:
         """Return the rows of a pyarrow Table or RecordBatch that has these columns.
 
         Raises
@@ -323,11 +324,11 @@ class Columns:
         sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
         if self.qid is not None:
             sizes, ids = runs_of(column(self.qid).ids(", the query id,", self))
-        if self.groups is not None and not features:
+        if self.groups is not None and not self.features:
             groups = column(self.groups).ids(", the group,", self)
-        X = self._features(batch, place) if features and self.features else None
+        X = self._features(batch, place) if self.features else None
         kept = batch.select(list(self.keep)) if self.keep else None
-        return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
+        return TableRows(X, y, weights, sizes, ids, place, kept, groups)
 
     def _features(self, batch: Any, place: Place) -> AnyArray:
         parts, texts = [], self.texts
@@ -524,12 +525,12 @@ def in_batches(table: Any) -> Iterator[Any]:
 
 
 def rows_of_batches(
-    batches: Iterable[Any], number: int, name: str, columns: Columns, features: bool
+    batches: Iterable[Any], number: int, name: str, columns: Columns
 ) -> Iterator[TableRows]:
     """Yield the rows of batches, or of what else speaks Arrow; small ones are put together."""
     first = 0
     for table in _joined(batches):
-        yield columns.rows(table, Place(name, number, first), features)
+        yield columns.rows(table, Place(name, number, first))
         first += table.num_rows
 
 

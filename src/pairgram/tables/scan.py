@@ -195,7 +195,8 @@ def scan(
     if found.engine is not None:
         if client is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
-        engine = found.engine([*columns.names(False), *columns.names()])  # what any pass reads
+        survey = columns.without_features()
+        engine = found.engine([*survey.names(), *columns.names()])  # what any pass reads
     elif client is not None:
         try:
             from pairgram.tables.dask import DaskEngine
@@ -236,13 +237,13 @@ def read_labels(source: object, label: str | None, qid: str | None = None) -> tu
     """
     found = source_of(source)
     if found.advice:
-        columns = _columns(found, {"label": label, "qid": qid})
+        columns = _columns(found, {"label": label, "qid": qid}).without_features()
     else:
         _require_own(found.schema, {"label": label, "qid": qid})
         columns = found.typed(Columns({}, label, qid))
     parts = enumerate(found.partitions)
     with found.files.unchanged():
-        rows = of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
+        rows = of_parts([one for k, part in parts for one in part.batches(k, columns)])
     return rows.y, rows.query
 
 
@@ -251,9 +252,9 @@ def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, i
     known = dict(columns.features)
     unknown = [name for name, width in known.items() if width == UNKNOWN]
     if unknown:
-        read = replace(columns.for_scores(tuple(unknown)), features={})
+        read = columns.for_scores(tuple(unknown)).without_features()
         own = partial(mapped, _first_lengths)
-        found = next(engine.each(source.partitions, read, True, own, True), None)
+        found = next(engine.each(source.partitions, read, own, True), None)
         if found is None:
             raise no_rows()
         known |= dict(zip(unknown, found[0], strict=True))

@@ -278,12 +278,12 @@ class Partition:
     name: str = "the source"
     files: Sequence[str] = ()
 
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+    def batches(self, number: int, columns: Columns) -> Iterator[TableRows]:
         """Yield the rows, some at a time. `number` is that of the partition."""
-        names = columns.names(features) or columns.names()[:1]  # one tells how many rows there are
+        names = columns.names() or columns.schema.names[:1]  # one tells how many rows there are
         with readable(self.name):
             batches = self.stream(names, columns.schema)
-            yield from rows_of_batches(batches, number, self.name, columns, features)
+            yield from rows_of_batches(batches, number, self.name, columns)
 
 
 # Files of columns ---------------------------------------------------------------------------------

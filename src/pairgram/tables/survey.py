@@ -152,7 +152,7 @@ def drawn_of(size: int, before: Sequence[int], with_gaps: bool, rows: TableRows)
     """
     if not with_gaps:
         require_finite(rows.X, "X")
-    first = before[rows.partition] + rows.first
+    first = before[rows.place.partition] + rows.place.first
     return Drawn(np.arange(first, first + rows.n_rows), rows).drawn(size)
 
 

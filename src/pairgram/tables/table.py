@@ -27,7 +27,6 @@ from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
     GAPS,
     Columns,
-    Place,
     TableRows,
     changed,
     placed_error,
@@ -148,8 +147,8 @@ class Table:
             If there are no rows; or if the files are not those that `scan` saw, or the source has
             other numbers of rows than in an earlier pass.
         """
-        own = partial(fold, task)
-        results = self._results(task.reads_features, own, ordered=False)
+        columns = self.layout if task.reads_features else self.layout.without_features()
+        results = self._results(columns, partial(fold, task), ordered=False)
         with self._naming_infinity(), closing(results) as parts:
             if self.partitions:
                 part = in_tree(parts, len(self.partitions), lambda a, b: a.join(b, task))
@@ -168,13 +167,11 @@ class Table:
         return result
 
     def _results(
-        self, features: bool, function: Callable[..., Results], ordered: bool = True
+        self, columns: Columns, function: Callable[..., Results], ordered: bool = True
     ) -> Generator[Any]:
         """Yield the results of a pass that are not None."""
         with self.files.unchanged():
-            for result, n_rows in self.engine.each(
-                self.partitions, self.layout, features, function, ordered
-            ):
+            for result, n_rows in self.engine.each(self.partitions, columns, function, ordered):
                 if self.progress is not None and n_rows:
                     self.progress(n_rows)
                 if result is not None:
@@ -198,7 +195,7 @@ class Table:
             At the end, if the files are not those that `scan` saw.
         """
         with self._naming_infinity():
-            yield from self._results(True, partial(mapped, function))
+            yield from self._results(self.layout, partial(mapped, function))
 
     @contextmanager
     def _naming_infinity(self) -> Iterator[None]:
@@ -213,13 +210,8 @@ class Table:
                 rows = self.for_scores().watched(None)
                 if rows.layout.fill is not None:  # which may be NaN
                     rows = rows.filling(np.zeros(rows.n_features))
-                for found in filter(None, rows.each(_first_infinite)):
-                    number, first, what, row, column = found
-                    place = Place(self._name_of(number), number, first).row(row)
-                    name = repr(rows.layout.feature_names()[column])
-                    raise placed_error(
-                        f"{place}: column {name} must be finite, got {what}"
-                    ) from error
+                for _ in rows.each(partial(_refuse_infinity, rows.layout.feature_names())):
+                    pass
             raise
 
     def survey(self) -> Survey:
@@ -506,9 +498,11 @@ def _join_means(first: Any, second: Any) -> Any:
     return total, first[1] + share * (second[1] - first[1])
 
 
-def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
-    found = first_not_finite(rows.X)
-    return None if found is None else (rows.partition, rows.first, *found)
+def _refuse_infinity(names: Sequence[str], rows: TableRows) -> None:
+    if (found := first_not_finite(rows.X)) is not None:
+        what, row, column = found
+        place = rows.place.row(row)
+        raise placed_error(f"{place}: column {names[column]!r} must be finite, got {what}")
 
 
 def _knows_text(step: object) -> bool:
