@@ -54,11 +54,12 @@ def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
 
     Its ids are text, because one piece of the file does not know what ids another has.
     """
-    n_lines, name = 0, shown(path)
+    n_lines, name, width = 0, shown(path), schema.field("X").type.list_size
     with open(path, "rb") as raw, naming(path):
-        for text in _pieces(raw, name):
-            if any(line.partition(b"#")[0].strip() for line in io.BytesIO(text)):
-                width, piece = schema.field("X").type.list_size, io.BytesIO(text)
+        kind, file = unpacked(raw)
+        while lines := _lines(file, kind, name):
+            if any(line.partition(b"#")[0].strip() for line in lines):
+                piece: Any = io.BytesIO(b"".join(lines))
                 try:
                     X, y, qid = read_letor(io.BufferedReader(piece), name, n_features=width)
                 except LetorError as error:
@@ -67,7 +68,7 @@ def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
                     raise
                 ids = None if qid is None else as_text_ids(qid)
                 yield _table_of((X, y, ids)).select(names)
-            n_lines += text.count(b"\n")
+            n_lines += len(lines)
 
 
 def letor_schema(width: int, has_ids: bool) -> Any:
@@ -87,21 +88,10 @@ def _table_of(arrays: Sequence[Any]) -> Any:
     return pyarrow.table({name: array for name, array in named if array is not None})
 
 
-def _pieces(raw: io.BufferedReader, name: str) -> Iterator[bytes]:
-    """Yield the text of a file in pieces of whole lines."""
-    kind, file = unpacked(raw)
-    rest = b""
-    while piece := _read(file, kind, name):
-        whole, end, after = (rest + piece).rpartition(b"\n")
-        rest = after
-        if end:
-            yield whole + end
-    yield rest
-
-
-def _read(file: IO[bytes], kind: str, name: str) -> bytes:
+def _lines(file: IO[bytes], kind: str, name: str) -> list[bytes]:
+    """Return the next lines of a file, of about so many bytes as a limit says."""
     try:
-        return file.read(limits.now.piece_bytes)
+        return file.readlines(limits.now.piece_bytes)
     except DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the system, not of the contents

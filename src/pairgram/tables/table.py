@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +13,7 @@ import numpy as np
 
 from pairgram._rooms import public
 from pairgram._support import limits, machine
-from pairgram._support.arrays import columns_of, entries_of, kind_of, without_names
+from pairgram._support.arrays import columns_of, kind_of, without_names
 from pairgram._support.checks import (
     ArgumentError,
     Vector,
@@ -117,11 +117,6 @@ class Table:
     def leaves_zeros_out(self) -> bool:
         """Whether the rows come from LETOR files, in which the last features may be absent."""
         return "LETOR" in self.advice
-
-    @property
-    def names_of_columns(self) -> list[str]:
-        """The names of all columns of the source."""
-        return list(self.layout.schema.names)
 
     @property
     def has_queries(self) -> bool:
@@ -283,11 +278,7 @@ class Table:
         else:
             drawn = known.sample(limits.now.sample_rows, with_gaps=True).rows
             fill = known_medians(drawn.X, drawn.weights)
-        table = self.filling(without_unknown(fill, value, self.feature_names))
-        if not np.isfinite(fill[~np.isnan(fill)]).all():
-            with table._naming_infinity():
-                raise ArgumentError("X", "must not hold infinity", found="infinity")
-        return table
+        return self.filling(without_unknown(fill, value, self.feature_names))
 
     def with_gaps(self) -> Self:
         """Return the same table, whose missing values are NaN."""
@@ -311,7 +302,7 @@ class Table:
             If the table has other features than the model was fitted to.
         """
         if (scorer := self._scorer_of_text(model)) is not None:
-            table = self._with_texts(scorer.names, scorer.texts, scorer.feature_names_in_)
+            table = self._with_texts(scorer)
             return table, scorer.of_columns(table.layout.feature_names())
         n_features = getattr(model, "n_features_in_", self.n_features)
         names = getattr(model, "feature_names_in_", None)
@@ -352,11 +343,14 @@ class Table:
             kind_of(own.schema.field(name).type) not in ("numbers", "lists")
             for name in own.features
         )
-        last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
-        named = not self.advice and names is not None
-        if named and hasattr(last, "row_scorer"):
-            reads_text = has_text or _knows_text(pipeline)
-            return public("row_scorer")(pipeline) if reads_text else None
+        try:
+            scorer: Any = public("row_scorer")(pipeline)
+        except (AttributeError, TypeError, ValueError) as error:
+            if has_text and isinstance(error, ValueError):
+                raise
+            scorer = None
+        if not self.advice and names is not None and hasattr(scorer, "texts"):
+            return scorer if has_text or scorer.texts else None
         if has_text and not hasattr(pipeline, "row_scorer"):
             raise ValueError(
                 "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
@@ -365,44 +359,29 @@ class Table:
             )
         return None
 
-    def _with_texts(
-        self, names: Sequence[str], texts: Mapping[str, frozenset[str]], fitted: Sequence[str]
-    ) -> Self:
-        """Return the table with the columns that a pipeline reads, some of which are text.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The features that it reads.
-        texts : mapping of str to frozenset of str
-            Those of them that are text, with the categories that it knows.
-        fitted : sequence of str
-            The features that it was fitted to.
+    def _with_texts(self, scorer: Any) -> Self:
+        """Return the table with the columns that a `PipelineScorer` reads, some of which are text.
 
         Raises
         ------
         ValueError
             If a column is not there, or has lists of another length than in the fit.
         """
-        own = self.layout.features
-        columns = [name if name in own else name.rpartition("[")[0] for name in names]
-        for name, column in zip(names, columns, strict=True):
+        layout, own = self.layout, self.layout.features
+        columns = {name if name in own else name.rpartition("[")[0]: name for name in scorer.names}
+        for column, name in columns.items():
             if column not in own:
                 text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
                 raise ArgumentError(None, text, place="the table")
-        wanted: list[str] = []
-        for column in dict.fromkeys(columns):
-            entries = entries_of(column, own[column] + 1) if own[column] else []
-            wanted += [name for name in entries if name in fitted] or [column]
-        table = self.with_features(wanted)
-        layout, folders = table.layout, self.folders
-        gaps = {
-            name: GAPS - known if layout.is_text and name not in folders else frozenset()
-            for name, known in texts.items()
-        }
-        kinds = {name: "string" for name in texts if layout.is_text and name not in folders}
+            entries = [one for one in scorer.feature_names_in_ if one.startswith(f"{column}[")]
+            require_width(column, columns_of(entries, own)[1].get(column, own[column]), own[column])
+        features = {column: own[column] for column in columns}
+        gaps = dict.fromkeys(scorer.texts, frozenset[str]())
+        if layout.is_text:
+            gaps |= {name: GAPS - scorer.texts[name] for name in gaps.keys() - self.folders}
+        kinds = {name: "string" for name in gaps if layout.is_text and name not in self.folders}
         schema = with_types(layout.schema, kinds)
-        return replace(table, layout=replace(layout, texts=gaps, schema=schema))
+        return replace(self, layout=replace(layout, features=features, texts=gaps, schema=schema))
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
@@ -503,11 +482,3 @@ def _refuse_infinity(names: Sequence[str], rows: TableRows) -> None:
         what, row, column = found
         place = rows.place.row(row)
         raise placed_error(f"{place}: column {names[column]!r} must be finite, got {what}")
-
-
-def _knows_text(step: object) -> bool:
-    """Tell whether a fitted transformer, or a part of it, has categories that are text."""
-    parts = [*getattr(step, "steps", ()), *getattr(step, "transformers_", ())]
-    return any(_knows_text(part[1]) for part in parts) or any(
-        isinstance(value, str) for known in getattr(step, "categories_", ()) for value in known
-    )

@@ -88,8 +88,7 @@ def predict(
         keep = [] if table.layout.qid is None else [table.layout.qid]
     keep = [keep] if isinstance(keep, str) else list(keep)
     refuse_repeated(keep, "keep")
-    names = table.names_of_columns
-    require_columns(keep, names, "keep", "the table")
+    require_columns(keep, table.layout.schema.names, "keep", "the table")
     if SCORE in keep:
         raise ArgumentError("keep", f"must not name {SCORE!r}, which is the column of the scores")
     batches = _tables(table.scored(model, tuple(keep)))
