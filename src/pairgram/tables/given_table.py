@@ -11,12 +11,11 @@ from sklearn.base import clone
 from pairgram._support import limits
 from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.machine import cached_property
-from pairgram.data.blocks import Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.streams import as_stream
 from pairgram.features.inputs import FittedInputs, inputs_of_moments, whole_map
 from pairgram.features.row_values import Chain, Fill
-from pairgram.model_selection.splits import held_by_default
+from pairgram.model_selection.splits import held_by_default, refuse_validation
 from pairgram.rankers.preparation import (
     QUANTILES,
     GivenRows,
@@ -131,29 +130,19 @@ class GivenTable(GivenRows):
         return Blocks.of(table, own, self._scores)
 
     def judge(
-        self,
-        data: Dataset[RankingData],
-        search: Search,
-        validation: Validation,
+        self, data: Any, search: Search, validation: Validation, exact: bool = False
     ) -> TableJudge:
-        """Return which rows a search holds out, and what judges them."""
-        return self.judge_of(search, validation)
-
-    def judge_of(self, search: Search, validation: Validation, exact: bool = False) -> TableJudge:
         """Return which rows a search holds out, and what judges them.
 
         If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
         otherwise.
         """
         held, folds = self.table, None
-        if validation is not None:
-            if search.cv is not None:
-                raise ValueError(
-                    f"give cv or validation, not both: got cv={search.cv!r} and a table"
-                )
-            held = same_columns(self.table, validation)
         leaves_out = exact and validation is None and search.cv is None
-        if validation is None:
+        refuse_validation(search.cv, validation is not None)
+        if validation is not None:
+            held = same_columns(self.table, validation)
+        else:
             survey, cv, groups = held.survey(), search.cv, held.survey().group_of
             n_held = survey.n_queries if groups is None else int(groups.max()) + 1
             n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
@@ -178,7 +167,8 @@ class GivenTable(GivenRows):
         judge = None
         if spec.search is not None:
             all_rows = any(one.joins_all_rows for one in spec.settings)
-            judge = self.judge_of(spec.search, validation, spec.constraint is None and not all_rows)
+            exact = spec.constraint is None and not all_rows
+            judge = self.judge(None, spec.search, validation, exact)
         ways = [self.fitted(way) for way in spec.rows.ways]
         return fit_ridges(spec, ways, judge, self.prior, self._scores)
 

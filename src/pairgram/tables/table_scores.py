@@ -69,11 +69,6 @@ def predict(
     >>> pairgram.predict(model, table, output="scores.parquet")
     2000
     """
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        message = "pairgram.predict needs pyarrow: pip install 'pairgram[parquet]'"
-        raise ImportError(message) from error
     if as_stream(table) is None:
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
     if output is not None:
