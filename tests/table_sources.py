@@ -50,7 +50,6 @@ class Cut:
     table: object
     ends: list
     name: str = "a part"
-    files: tuple = ()
 
     def batches(self, number, columns):
         begin = 0

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, verbatim
+from pairgram._support.checks import ArgumentError
 from pairgram._support.machine import cached_property
 from pairgram.data.dataset import RankingData
 from pairgram.data.streams import as_stream
@@ -68,9 +68,8 @@ class GivenTable(GivenRows):
                 None, f"the table has no click: {name}.fit wants labels above 0 where one clicked"
             )
         self.has_queries = table.has_queries
-        if model._needs_queries and not self.has_queries:
-            text = f"{name}.fit compares rows within queries: {table.advice_on_ids}"
-            raise ArgumentError(None, text)
+        if model._needs_queries:
+            table.require_queries(None, f"{name}.fit compares rows within queries")
         table.survey()
         self._model, self._preparation, filler = model, preparation, preparation.filler
         self.table = table if filler is None else table.filled(filler.checked_value())
@@ -186,16 +185,7 @@ def same_columns(table: Table, other: Any) -> Any:
         raise ArgumentError(
             "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"
         )
-    other = other.widened(table.n_features).with_features(table.feature_names)
-    if other.feature_names != table.feature_names or other.n_features != table.n_features:
-        raise ArgumentError(
-            "validation",
-            verbatim(
-                "must have the features of the table of fit, "
-                f"{table.feature_names or table.n_features}, got "
-                f"{other.feature_names or other.n_features}"
-            ),
-        )
+    other = other.with_features_of_fit(table.n_features, table.feature_names, "validation")
     if other.has_queries != table.has_queries:
         raise ArgumentError(
             "validation", "must have query ids if the table of fit has, and only then"

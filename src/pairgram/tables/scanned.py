@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import judged
-from pairgram._support.checks import ArgumentError
 from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData
 from pairgram.data.hashed_ids import QueryIds
@@ -55,12 +54,9 @@ class ScannedTable(Table, Stream):
         if self.is_of_clicks:
             settings.require_clicks()
         self.require_labels("Pairgram")
-        if not (self.has_queries or settings.joins_all_rows or settings.kind is None):
-            raise ArgumentError(
-                None,
-                f"Pairgram compares rows within queries: {self.advice_on_ids}, or give the "
-                "statistics scope='global'",
-            )
+        if not (settings.joins_all_rows or settings.kind is None):
+            otherwise = ", or give the statistics scope='global'"
+            self.require_queries(None, "Pairgram compares rows within queries", otherwise)
         total._require_names(self.feature_names)
         self.survey()
         fill = total._fill_of(self.n_features, is_sparse=False)

@@ -260,13 +260,10 @@ class Partition:
         types which columns are read as.
     name : str
         What messages call the place: a file, or a part of the table.
-    files : sequence of str
-        The paths of the files on this machine that are read.
     """
 
     stream: Callable[[list[str], Any], Iterable[Any]]
     name: str = "the source"
-    files: Sequence[str] = ()
 
     def batches(self, number: int, columns: Columns) -> Iterator[TableRows]:
         """Yield the rows, some at a time. `number` is that of the partition."""
@@ -343,7 +340,7 @@ def _of_letor(paths: list[str]) -> Source:
         raise ValueError(
             f"query ids must be in all files or none: {ids[True]} has, {ids[False]} not"
         )
-    parts = tuple(Partition(partial(_letor, path), shown(path), [path]) for path in paths)
+    parts = tuple(Partition(partial(_letor, path), shown(path)) for path in paths)
     advice = "write the ids into the LETOR files, as qid:1 after the label of every row"
     return Source(parts, letor_schema(width, True in ids), files=files, advice=advice)
 
@@ -407,9 +404,9 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
     from pyarrow.dataset import get_partition_keys
-    from pyarrow.fs import LocalFileSystem
 
-    files, is_text = SeenFiles([*files_of(dataset)]), _is_text(dataset)
+    files, is_text, schema = SeenFiles([*files_of(dataset)]), _is_text(dataset), dataset.schema
+    folders: set[str] = set()
     try:
         fragments = list(dataset.get_fragments()) if hasattr(dataset, "files") else []
     except ValueError:  # a filter, without which fragments would be read
@@ -418,22 +415,18 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
         if getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
         own = getattr(getattr(dataset, "partitioning", None), "schema", None)
-        paths = getattr(dataset, "files", ())
-        part = Partition(partial(_of_filtered, dataset), "the dataset", paths)
-        return Source((part,), dataset.schema, None, files, own.names if own else (), is_text)
-    schema, parts = dataset.schema, []
-    folders: set[str] = set()
-    texts: dict[tuple[str, Any], str] = {}
+        if own is not None and own.names != schema.names:  # as those are without any folder
+            folders.update(own.names)
+        part = Partition(partial(_of_filtered, dataset), "the dataset")
+        return Source((part,), schema, None, files, folders, is_text)
+    parts = []
     for fragment in fragments:
-        path, keys = fragment.path, get_partition_keys(fragment.partition_expression)
-        _require_own_names(path, keys, texts)
-        folders.update(keys)
-        local = isinstance(getattr(fragment, "filesystem", None), LocalFileSystem)
+        path = fragment.path
+        folders.update(get_partition_keys(fragment.partition_expression))
         with naming(shown(path)), readable(path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
-            stream = partial(_of_file, fragment, shown(path))
-            parts.append(Partition(stream, shown(path), (path,) if local else ()))
+            parts.append(Partition(partial(_of_file, fragment, shown(path)), shown(path)))
     return Source(tuple(parts), schema, None, files, folders, is_text)
 
 
@@ -464,23 +457,6 @@ def _of_file(fragment: Any, name: str, names: list[str], schema: Any) -> Iterato
                 fragment_readahead=0,
                 **_scan_options(fragment.format),
             )
-
-
-def _require_own_names(path: str, keys: dict[str, Any], texts: dict[tuple[str, Any], str]) -> None:
-    """Refuse folders of other names with one value, such as q=007 and q=7, which would merge.
-
-    `keys` has the values that stand in the names of the folders of a file, and `texts` the names of
-    folders up to now, by (column, value).
-    """
-    for folder in path.split("/"):
-        name, _, text = folder.partition("=")
-        if name in keys:
-            known = texts.setdefault((name, keys[name]), text)
-            if known != text:
-                raise ValueError(
-                    f"{shown(path)}: the folders {name}={known} and {name}={text} have one value, "
-                    f"{keys[name]!r}: name them alike, or write the column into the files"
-                )
 
 
 @contextmanager

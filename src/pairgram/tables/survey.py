@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pairgram._core as _core
-from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, require_finite, verbatim
+from pairgram._support.checks import AnyArray, Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.hashed_ids import hash_ids, mix
 from pairgram.data.queries import Queries
-from pairgram.tables.columns import TableRows, changed, shown_id, together
+from pairgram.tables.columns import TableRows, changed, together
 
 
 class SeenFiles:
@@ -29,6 +29,13 @@ class SeenFiles:
 
     def __init__(self, files: Sequence[tuple[Any, Sequence[str]]] = ()) -> None:
         self._files, self._marks = files, _marks(files)
+
+    @property
+    def local(self) -> list[str]:
+        """The paths of those on this machine."""
+        return [
+            path for system, paths in self._files if system.type_name == "local" for path in paths
+        ]
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -241,17 +248,9 @@ def _groups_of_runs(rows: TableRows) -> AnyArray | None:
     """Return the id of the group of every query; a query in two groups is an error."""
     if rows.groups is None:
         return None
-    ends = np.cumsum(rows.sizes)
-    first = rows.groups[ends - rows.sizes]
-    differs = rows.groups != np.repeat(first, rows.sizes)
-    if differs.any():
-        row = int(np.argmax(differs))
-        run = int(np.searchsorted(ends, row, side="right"))
-        query = "the only query" if rows.ids is None else f"query {shown_id(rows.ids[run:])}"
-        found, before = shown_id(rows.groups[row:]), shown_id(first[run:])
-        text = f"must be constant within a query: {query} has {found} after {before}"
-        raise ArgumentError("groups", verbatim(text))
-    return first
+    queries = Queries.of_sizes(rows.sizes, rows.ids)
+    queries.groups(rows.groups)
+    return rows.groups[queries.starts()]
 
 
 def hash_of_runs(rows: TableRows) -> Any:

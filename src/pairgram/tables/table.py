@@ -305,19 +305,7 @@ class Table:
             table = self._with_texts(scorer)
             return table, scorer.of_columns(table.layout.feature_names())
         n_features = getattr(model, "n_features_in_", self.n_features)
-        names = getattr(model, "feature_names_in_", None)
-        table = self.widened(n_features).with_features(names)
-        if table.n_features != n_features:
-            advice = "" if self.advice else ": give{= scan} their names, as {features=}"
-            raise ArgumentError(
-                None,
-                f"the table must have the {n_features} features of fit, got {self.n_features}"
-                f"{advice}",
-            )
-        if names is not None and table.feature_names not in (None, list(names)):
-            raise ValueError(
-                f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
-            )
+        table = self.with_features_of_fit(n_features, getattr(model, "feature_names_in_", None))
         best = getattr(model, "best_estimator_", model)
         fill = Chain.of(getattr(best, "feature_map_", None)).fill
         if table.layout.fill is not None:
@@ -402,6 +390,28 @@ class Table:
             require_width(name, width, own[name])
         return replace(self, layout=replace(layout, features=features))
 
+    def with_features_of_fit(
+        self, n_features: int, names: Sequence[Any] | None, argument: str | None = None
+    ) -> Self:
+        """Return the same table with the features of a fit, in their order.
+
+        Raises
+        ------
+        ValueError
+            If it has others. The message names the `argument` that the table is, if it is one.
+        """
+        table, what = self.widened(n_features).with_features(names), "the table " * (not argument)
+        if table.n_features != n_features:
+            advice = "" if self.advice else ": give{= scan} their names, as {features=}"
+            raise ArgumentError(
+                argument,
+                f"{what}must have the {n_features} features of fit, got {self.n_features}{advice}",
+            )
+        if names is not None and table.feature_names not in (None, list(names)):
+            text = f"must have the features of fit, {list(names)}, got {self.feature_names}"
+            raise ArgumentError(argument, f"{what}{verbatim(text)}")
+        return table
+
     def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
 
@@ -417,10 +427,11 @@ class Table:
         if self.layout.label is None:
             raise ArgumentError(what, "needs labels: give{= scan} the column, as {label=}")
 
-    @property
-    def advice_on_ids(self) -> str:
-        """What an `ArgumentError` advises if the rows have no query ids."""
-        return self.advice or "give{= scan} the column of their ids, as {qid=}"
+    def require_queries(self, argument: str | None, what: str, otherwise: str = "") -> None:
+        """Raise an `ArgumentError` if the rows have no query ids, which says `what` needs them."""
+        if not self.has_queries:
+            advice = self.advice or "give{= scan} the column of their ids, as {qid=}"
+            raise ArgumentError(argument, f"{what}: {advice}{otherwise}")
 
     def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
         """Raise a ValueError if a file to write is one that rows are read from.
@@ -432,7 +443,7 @@ class Table:
             What the message calls it.
         """
         target = os.path.realpath(os.fspath(output))
-        for file in (file for part in self.partitions for file in part.files):
+        for file in self.files.local:
             if os.path.realpath(file) == target:
                 raise ValueError(
                     f"{name} must not be a file that the table reads, got {shown(file)}"

@@ -56,8 +56,7 @@ class Folds:
         ValueError
             If `cv` is something else, or if there are fewer queries than folds.
         """
-        if not table.has_queries:
-            raise ArgumentError("cv", f"needs query ids to make folds of: {table.advice_on_ids}")
+        table.require_queries("cv", "needs query ids to make folds of")
         begins, groups = table.survey().begins, table.survey().group_of
         forward = isinstance(cv, str) and cv == FORWARD
         if not (forward or cv is None or isinstance(cv, (QueryKFold, Integral))):
@@ -71,7 +70,7 @@ class Folds:
                 f"{{cv={cv!r}}} holds every group out by the model of the groups before it: give "
                 "scan the column, as {groups=}",
             )
-        if (forward or cv is None) and groups is not None:
+        if groups is not None and (forward or cv is None):
             folds, n = groups, int(groups.max()) + 1
             if n < 2:
                 raise ArgumentError(
