@@ -39,7 +39,7 @@ class ScannedTable(Table, Stream):
         """Return batches of scores by a fitted model, and of the columns that are kept."""
         check_is_fitted(model)
         table, model = self.for_model(model)
-        return table.for_scores(keep).each(partial(_scored, model))
+        return table.for_scores(keep).each(lambda rows: (model.predict(rows.X), rows.kept))
 
     def scores(self, model: Any) -> Any:
         """Return the scores of the rows by a fitted model, in their order."""
@@ -71,8 +71,12 @@ class ScannedTable(Table, Stream):
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         block, needs_queries = partial(_added, empty, pattern), not settings.joins_all_rows
-        found = table.reduce(Task(block, _both_added, needs_queries=needs_queries))
-        return found if first else total._combine(found, 1)
+
+        def added(one: Pairgram, other: Pairgram) -> Pairgram:
+            return one._combine(other, 1)
+
+        found = table.reduce(Task(block, added, needs_queries=needs_queries))
+        return found if first else added(total, found)
 
     def arrays(self, model: Any) -> tuple[Any, Any, Any]:
         """Return a model of arrays, all rows that it scores, and their query ids or None."""
@@ -104,19 +108,11 @@ class ScannedTable(Table, Stream):
         return own | dict(zip([metric.name for metric in metrics], values, strict=True))
 
 
-def _scored(model: Any, rows: TableRows) -> tuple[Any, Any]:
-    return model.predict(rows.X), rows.kept
-
-
 def _added(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     """Return the statistics of some rows of whole queries, with the settings of empty ones."""
     data = data_of_block(pattern, None, rows)
     ids = empty._ids_with(data)
     return empty._of(empty._total.with_rows(data), ids)
-
-
-def _both_added(first: Pairgram, second: Pairgram) -> Pairgram:
-    return first._combine(second, 1)
 
 
 def _judged(model: Any, metrics: Sequence[Metric], per_query: bool, rows: TableRows) -> Any:

@@ -282,9 +282,7 @@ FORMATS = {
     ".ipc": "arrow",
     ".feather": "feather",
     ".csv": "csv",
-    ".csv.gz": "csv",
     ".tsv": "tsv",
-    ".tsv.gz": "tsv",
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 
@@ -363,7 +361,7 @@ def _format(paths: Sequence[str]) -> str:
         inside = sorted(glob.iglob(f"{glob.escape(name)}/**", recursive=True))
         shown_ones = (one for one in inside if not re.search(r"[/\\][_.]", one[len(name) :]))
         name = next(filter(os.path.isfile, shown_ones), "")
-    kind = next((FORMATS[end] for end in FORMATS if name.lower().endswith(end)), None)
+    kind = FORMATS.get(os.path.splitext(name.lower().removesuffix(".gz"))[1])
     if kind is None and os.path.isfile(name):
         raise ValueError(
             f"{shown(name)}: found no LETOR file, and a name that does not end with one of "

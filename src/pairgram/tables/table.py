@@ -235,7 +235,9 @@ class Table:
     def in_memory(self) -> TableRows | None:
         """Return all rows, which are read once, or None if they and their copies do not fit."""
         return (
-            of_parts(list(self.each(_as_they_are))) if machine.fits(self.bytes_in_memory) else None
+            of_parts(list(self.each(lambda rows: rows)))
+            if machine.fits(self.bytes_in_memory)
+            else None
         )
 
     def rows(self) -> TableRows:
@@ -246,7 +248,7 @@ class Table:
         ValueError
             If there is no row.
         """
-        return of_parts(list(self.for_scores(with_ids=True).each(_as_they_are)))
+        return of_parts(list(self.for_scores(with_ids=True).each(lambda rows: rows)))
 
     @property
     def bytes_in_memory(self) -> float:
@@ -273,7 +275,9 @@ class Table:
             return self.filling(np.array(np.broadcast_to(value, self.n_features)))
         known = self.with_gaps()
         if value == "mean":
-            weights, means = known.of_rows(_means, _join_means)
+            weights, means = known.of_rows(
+                lambda rows: known_means(rows.X, rows.weights), _join_means
+            )
             fill = np.where(weights > 0, means, np.nan)
         else:
             drawn = known.sample(limits.now.sample_rows, with_gaps=True).rows
@@ -472,14 +476,6 @@ def of_parts(parts: list[TableRows]) -> TableRows:
     if not parts:
         raise no_rows()
     return together(parts)
-
-
-def _as_they_are(rows: TableRows) -> TableRows:
-    return rows
-
-
-def _means(rows: TableRows) -> Any:
-    return known_means(rows.X, rows.weights)
 
 
 def _join_means(first: Any, second: Any) -> Any:

@@ -129,16 +129,10 @@ def parts_of(
     return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in present]
 
 
-@dataclass(frozen=True, eq=False)
-class OutsideFold:
-    """How often rows of a table count where one fold is held out."""
-
-    folds: Folds
-    fold: int
-
-    def __call__(self, rows: TableRows) -> Vector:
-        known = self.folds.trains(self.fold, self.folds.of_runs(rows))
-        return np.repeat(known, rows.sizes).astype(np.float64)
+def outside_fold(folds: Folds, fold: int, rows: TableRows) -> Vector:
+    """Return how often rows of a table count where one fold is held out."""
+    known = folds.trains(fold, folds.of_runs(rows))
+    return np.repeat(known, rows.sizes).astype(np.float64)
 
 
 # What returns the scores of the rows of a judge by models that have not seen them,
@@ -177,10 +171,12 @@ class TableJudge:
     leaves_out: bool = False
     splits: ClassVar[None] = None  # as lists of rows, which a table has not
 
-    def counts(self) -> list[OutsideFold]:
+    def counts(self) -> list[Callable[[TableRows], Vector]]:
         """Return how often every split trains on each row of some rows."""
         folds = self.folds
-        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.first, folds.n)]
+        if folds is None:
+            return []
+        return [partial(outside_fold, folds, fold) for fold in range(folds.first, folds.n)]
 
     def judge_models(
         self,
