@@ -133,9 +133,7 @@ def together(parts: Sequence[TableRows]) -> TableRows:
 
 def counted(name: str) -> str:
     """Return from where the rows of a partition are counted, by its name."""
-    if name.lower().endswith(WITH_HEADERS):
-        return "counted from 0 after the header"
-    return f"counted from 0{' there' if ' from row ' in name else ''}"
+    return f"counted from 0{' after the header' * name.lower().endswith(WITH_HEADERS)}"
 
 
 def shown_id(ids: AnyArray) -> str:

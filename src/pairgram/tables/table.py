@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -150,9 +151,7 @@ class Table:
             else:
                 part = join_by_id(list(parts), task)
             before = self._known.setdefault("n_rows", part.n_rows)
-            if len(before) != len(part.n_rows):
-                raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
-            for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
+            for number, (old, new) in enumerate(zip_longest(before, part.n_rows, fillvalue=0)):
                 if old != new:
                     raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
             result = part.close(task)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import IO, Any
 
 from pairgram._support.arrays import require_columns
@@ -103,20 +104,13 @@ def write_tables(file: IO[bytes], ending: str, batches: Iterator[Any]) -> int:
     ValueError
         If there are no rows, or a column that text cannot hold, such as one of lists.
     """
-    n_rows = 0
-    writer: Any = None
-    try:
-        for batch in batches:
-            writer = writer or _writer(file, ending, batch.schema)
+    n_rows, first = 0, next(batches, None)
+    if first is None:
+        raise no_rows()
+    with _writer(file, ending, first.schema) as writer:
+        for batch in chain([first], batches):
             writer.write_table(batch)
             n_rows += batch.num_rows
-        if writer is None:
-            raise no_rows()
-        writer.close()
-    except BaseException:
-        if hasattr(writer, "is_open"):
-            writer.is_open = False  # otherwise its finalizer writes to the closed file
-        raise
     return n_rows
 
 
