@@ -87,11 +87,6 @@ class TableRows:
         return None if self.ids is None else np.repeat(self.ids, self.sizes)
 
     @property
-    def n_bytes(self) -> int:
-        """The bytes of the features."""
-        return 0 if self.X is None else int(self.X.nbytes)
-
-    @property
     def begins(self) -> Rows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
         first = (self.place.partition << PLACE_BITS) + self.place.first

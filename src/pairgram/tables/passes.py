@@ -100,7 +100,7 @@ def _located(error: ValueError, where: str, placed: bool = False) -> ArgumentErr
 
 def _open(rows: TableRows) -> TableRows:
     """Return rows of one query that wait for more of them, as a copy of their own."""
-    if rows.n_bytes > limits.now.query_bytes:
+    if rows.X is not None and rows.X.nbytes > limits.now.query_bytes:
         name = "the table" if rows.ids is None else f"query {verbatim(shown_id(rows.ids))}"
         raise ArgumentError(
             None,

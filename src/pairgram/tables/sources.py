@@ -162,16 +162,13 @@ class Source(NamedTuple):
         Numbers are floats, because types are guessed by the first rows, which may lack the decimals
         of later ones. All else is text: as numbers, the ids "007" and "7" would be one query.
         """
-        kinds = {}
-        if self.is_text:
-            kinds = {one.name: one.type for one in self.schema if one.name not in self.folders}
-            numbers = {columns.label, columns.weight, columns.propensity}
-            numbers |= {name for name in columns.features if is_number(kinds.get(name, ""))}
-            kinds = {
-                name: "double" if name in numbers else "string"
-                for name, kind in kinds.items()
-                if name not in numbers or str(kind) != "bool"
-            }
+        kinds, numbers = {}, {columns.label, columns.weight, columns.propensity}
+        for one in self.schema if self.is_text else ():
+            if one.name in columns.features and is_number(one.type):
+                numbers.add(one.name)
+            kind = "double" if one.name in numbers else "string"
+            if one.name not in self.folders and (kind, str(one.type)) != ("double", "bool"):
+                kinds[one.name] = kind
         return replace(columns, schema=with_types(self.schema, kinds), is_text=self.is_text)
 
 
@@ -218,7 +215,7 @@ def _of_arrow(source: Any, module: str) -> Source:
         found = source.scan() if hasattr(source, "scan") else source
         schema = found.to_arrow_batch_reader().schema
         return _of_stream(schema, lambda names, _: found.select(*names).to_arrow_batch_reader())
-    if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
+    if module == "polars" and hasattr(source, "collect"):  # a lazy frame
         schema = to_arrow(source.head(0).collect()).schema
         return _of_stream(schema, partial(_of_lazy_frame, source))
     if hasattr(source, "fetch_arrow_reader"):  # a relation of DuckDB
@@ -237,12 +234,11 @@ def _of_arrow(source: Any, module: str) -> Source:
     return _of_stream(table.schema, lambda names, _: in_batches(table.select(names)), "the table")
 
 
-def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
+def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterable[Any]:
     frame = frame.select(names)
     if not hasattr(frame, "collect_batches"):
-        return iter([to_arrow(frame.collect())])
-    frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
-    return map(to_arrow, frames)
+        return [frame.collect()]
+    return frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
 
 
 def _of_stream(schema: Any, *told: Any) -> Source:

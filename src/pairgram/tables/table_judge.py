@@ -59,11 +59,6 @@ class Folds:
         table.require_queries("cv", "needs query ids to make folds of")
         begins, groups = table.survey().begins, table.survey().group_of
         forward = isinstance(cv, str) and cv == FORWARD
-        if not (forward or cv is None or isinstance(cv, (QueryKFold, Integral))):
-            raise ValueError(
-                f"cv must be None, a number of folds >= 2, a QueryKFold or {FORWARD!r} for a "
-                f"table, whose rows have no numbers, got {cv!r}"
-            )
         if forward and groups is None:
             raise ArgumentError(
                 None,
@@ -76,14 +71,18 @@ class Folds:
                 raise ArgumentError(
                     "groups", "must be two or more, one to fit to and one to hold out"
                 )
+        elif not isinstance(cv, (QueryKFold, Integral)):
+            raise ValueError(
+                f"cv must be None, a number of folds >= 2, a QueryKFold or {FORWARD!r} for a "
+                f"table, whose rows have no numbers, got {cv!r}"
+            )
         else:
-            held = np.arange(len(begins))
+            held, what = np.arange(len(begins)), "queries"
             if groups is not None:  # in the order of their first queries
-                held = Queries.make(len(groups), qid=groups).index()
-            what = () if groups is None else ("groups",)
+                held, what = Queries.make(len(groups), qid=groups).index(), "groups"
             try:
                 splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
-                folds = splitter.fold_of_query(int(held.max()) + 1, *what)[held]
+                folds = splitter.fold_of_query(int(held.max()) + 1, what)[held]
             except ValueError as error:
                 found = ONE_QUERY if len(begins) == 1 else None
                 raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error
