@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 from pairgram._support import limits
 from pairgram._support.arrays import real_array, require_numbers
 from pairgram._support.files import naming, shown
-from pairgram.data.queries import as_ids, check_weights
+from pairgram.data.queries import as_ids
 from pairgram.datasets.letor import (
     DAMAGE,
     LetorError,
@@ -576,14 +576,12 @@ def _of_arrays(batch: Sequence[Any], schema: Any, first: int) -> Any:
         if hasattr(X, "tocsr"):
             raise ValueError("X must be dense, got a sparse matrix: fit takes one in memory")
         require_numbers(X, "X")
-        X, y = real_array(X, "X", keep_float32=True), real_array(y, "y")
+        X = real_array(X, "X", keep_float32=True)
         if X.ndim != 2:
             raise ValueError(f"batches must have X of two dimensions, got {X.ndim}")
-        if y.shape != (len(X),):
-            raise ValueError(f"y must be {len(X)} numbers, one for each row of X")
-        weights = None if weights is None else check_weights(weights, len(X), "weight")
+        weights = None if weights is None else real_array(weights, "weight")
         qid = None if qid is None else as_ids(qid, len(X))
-        table = _table_of((X, y, qid, weights))
+        table = _table_of((X, real_array(y, "y"), qid, weights))
         if schema is not None and table.column_names != schema.names:
             raise ValueError(
                 "batches must all have query ids or none, and so weights, got "
