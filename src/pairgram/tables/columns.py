@@ -304,9 +304,9 @@ class Columns:
         y = None if self.label is None else column(self.label).finite()
         weights = None
         if self.weight is not None:
-            weights = told = column(self.weight).finite()
-            wrong = column(self.weight)
-            wrong.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
+            weight = column(self.weight)
+            weights = told = weight.finite()
+            weight.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
         if y is not None and self.propensity is not None:
             chances = column(self.propensity).numbers()
             if (click := wrong_click(y, chances)) is not None:

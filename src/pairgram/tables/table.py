@@ -334,14 +334,15 @@ class Table:
             kind_of(own.schema.field(name).type) not in ("numbers", "lists")
             for name in own.features
         )
-        try:
-            scorer: Any = public("row_scorer")(pipeline)
-        except (AttributeError, TypeError, ValueError) as error:
-            if has_text and isinstance(error, ValueError):
-                raise
-            scorer = None
-        if not self.advice and names is not None and hasattr(scorer, "texts"):
-            return scorer if has_text or scorer.texts else None
+        scorer: Any = None
+        if hasattr(pipeline, "steps") and names is not None and not self.advice:
+            try:
+                scorer = public("row_scorer")(pipeline)
+            except (AttributeError, TypeError, ValueError) as error:
+                if has_text and isinstance(error, ValueError):
+                    raise
+        if scorer is not None and (has_text or scorer.texts):
+            return scorer
         if has_text and not hasattr(pipeline, "row_scorer"):
             raise ValueError(
                 "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
