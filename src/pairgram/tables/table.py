@@ -365,15 +365,16 @@ class Table:
             if column not in own:
                 text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
                 raise ArgumentError(None, text, place="the table")
-            entries = [one for one in scorer.feature_names_in_ if one.startswith(f"{column}[")]
-            require_width(column, columns_of(entries, own)[1].get(column, own[column]), own[column])
+            if own[column]:
+                entries = [one.startswith(f"{column}[") for one in scorer.feature_names_in_]
+                require_width(column, sum(entries), own[column])
         features = {column: own[column] for column in columns}
+        in_files = [name for name in scorer.texts if layout.is_text and name not in self.folders]
         gaps = dict.fromkeys(scorer.texts, frozenset[str]())
-        if layout.is_text:
-            gaps |= {name: GAPS - scorer.texts[name] for name in gaps.keys() - self.folders}
-        kinds = {name: "string" for name in gaps if layout.is_text and name not in self.folders}
-        schema = with_types(layout.schema, kinds)
-        return replace(self, layout=replace(layout, features=features, texts=gaps, schema=schema))
+        gaps |= {name: GAPS - scorer.texts[name] for name in in_files}
+        schema = with_types(layout.schema, dict.fromkeys(in_files, "string"))
+        layout = replace(layout, features=features, texts=gaps, schema=schema)
+        return replace(self, layout=layout)
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
