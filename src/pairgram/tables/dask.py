@@ -62,10 +62,9 @@ class DaskEngine:
             delayed(_worked, pure=False)(work, source, number)
             for number, source in enumerate(sources)
         ]
+        run: Any = compute
         for begin in range(0, len(tasks), AT_ONCE):
-            run: Any = compute
-            (found,) = run(tasks[begin : begin + AT_ONCE], scheduler=self.client)
-            for one in found:
+            for one in run(*tasks[begin : begin + AT_ONCE], scheduler=self.client):
                 yield from cloudpickle.loads(one)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -102,9 +103,14 @@ class ScannedTable(Table, Stream):
             metric.require_clicks("metrics")
         table, model = self.for_model(model)
         block = partial(_judged, model, checked_metrics(metrics, table), per_query)
-        found = table.reduce(Task(block, _join_judged if per_query else MetricSums.join))
-        values, ids = found if per_query else (found.defined.tolist(), None)
-        own = {} if ids is None else {"qid": ids}
+        found = table.reduce(Task(block, add if per_query else MetricSums.join))
+        own: dict[str, Any] = {}
+        if not per_query:
+            values = found.defined.tolist()
+        else:
+            values = np.concatenate([one for one, _ in found], axis=1)
+            if self.layout.qid is not None:
+                own["qid"] = np.concatenate([ids for _, ids in found])
         return own | dict(zip([metric.name for metric in metrics], values, strict=True))
 
 
@@ -116,20 +122,17 @@ def _added(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
 
 
 def _judged(model: Any, metrics: Sequence[Metric], per_query: bool, rows: TableRows) -> Any:
-    """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
+    """Return a list of the values (n_metrics, n_queries) of some queries with the ids of these.
+
+    If it is not `per_query`, return their `MetricSums`.
+    """
     assert rows.y is not None
     queries = Queries.of_sizes(rows.sizes, rows.ids)
     scores = np.asarray(judged(model, rows.X), np.float64)
     values = per_query_scores(metrics, rows.y, scores[None], queries)[:, 0]
     if per_query:
-        return values, rows.ids
+        return [(values, rows.ids)]
     weights = np.ones(len(rows.sizes))
     if rows.weights is not None:
         weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
     return MetricSums.of(values, weights)
-
-
-def _join_judged(first: Any, second: Any) -> Any:
-    """Return the values and ids of the queries of two results."""
-    values = np.concatenate([first[0], second[0]], axis=1)
-    return values, None if first[1] is None else np.concatenate([first[1], second[1]])
