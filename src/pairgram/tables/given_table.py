@@ -192,5 +192,4 @@ def same_columns(table: Table, other: Any) -> Any:
         )
     other.require_labels("validation")
     other.survey()
-    fill = table.layout.fill
-    return other if fill is None else other.filling(fill)
+    return other.filling(table.layout.fill)

@@ -36,7 +36,7 @@ from pairgram.solvers.statistics import require_gram
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.table import Table
-from pairgram.tables.table_blocks import Blocks
+from pairgram.tables.table_blocks import Blocks, data_of_block
 from pairgram.tables.table_judge import Folds, TableJudge, linear_scores, parts_of
 
 
@@ -226,7 +226,6 @@ def fit_ridges(
 
     The features are read once, and once more to judge scores. `scores` are those of the prior.
     """
-    table = ways[0].table
     readers: list[Reader] = []
     all_coordinates, folds = [], None if judge is None else judge.folds
     for way in ways:
@@ -236,8 +235,8 @@ def fit_ridges(
         else:
             coordinates = Coordinates.of_features(way.pattern, spec.settings)
         all_coordinates.append(coordinates)
-        readers.append(Blocks.of(table, coordinates.data, scores).step)
-    totals = statistics_of(table, readers, spec.settings, folds)
+        readers.append(partial(data_of_block, coordinates.data, scores))
+    totals = statistics_of(ways[0].table, readers, spec.settings, folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates
         assert spec.alphas is not None
