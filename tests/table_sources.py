@@ -50,14 +50,13 @@ class Cut:
     table: object
     ends: list
     name: str = "a part"
-    files: tuple = ()
 
-    def batches(self, number, columns, features):
+    def batches(self, number, columns):
         begin = 0
         for end in sorted({*self.ends, self.table.num_rows}):
             if end > begin:
                 place = Place(self.name, number, begin)
-                yield columns.rows(self.table.slice(begin, end - begin), place, features)
+                yield columns.rows(self.table.slice(begin, end - begin), place)
             begin = max(begin, end)
 
 

@@ -275,11 +275,11 @@ def test_interrupting_leaves_no_file(tmp_path, model_file, data):
         # Where a shell runs the tests in the background, they and what they start ignore SIGINT.
         f"{forks.in_folder(tmp_path)}"
         "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from pairgram.tables import scanned\n"
+        "from pairgram.tables import table_scores\n"
         "def scored(*given):\n"
         f"    print(len(os.listdir({str(output)!r})))\n"
-        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(60)\n"
-        "scanned._scored = scored\n"
+        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(60); yield\n"
+        "table_scores._tables = scored\n"
         "from pairgram.cli import main; main()"
     )
     command = ("predict", model_file, tmp_path / "*.parquet", "-o", output / "s.parquet")

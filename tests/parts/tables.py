@@ -8,9 +8,9 @@ from pairgram.tables.passes import Part, fold as results_of, in_tree, join_by_id
 from pairgram.tables.scan import read_labels
 
 
-def fold(batches, task, name=""):
+def fold(batches, task):
     """Return the part of the rows of a partition."""
-    *_, (part, _) = results_of(task, batches, name)
+    *_, (part, _) = results_of(task, batches)
     return part
 
 

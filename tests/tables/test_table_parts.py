@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from parts.tables import Part, TableRows, fold, in_tree, join_by_id, runs_of
+from parts.tables import Part, Place, TableRows, fold, in_tree, join_by_id, runs_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ def cut_queries(draw):
 
 def table_rows(numbers, ids, first=0, partition=0):
     values = numbers.astype(float)
-    return TableRows(values[:, None], values, values.copy(), *runs_of(ids), first, partition)
+    return TableRows(
+        values[:, None], values, values.copy(), *runs_of(ids), Place("a file", partition, first)
+    )
 
 
 @given(cut_queries())
@@ -125,7 +127,7 @@ def test_a_query_beyond_the_limit_is_refused_by_name(set_limits):
     fold(batches, task)
     batches.append(table_rows(np.arange(4, 6), np.array([7, 7]), 4))
     with pytest.raises(ValueError, match=r"a file, rows 4 to 5, .*: query 7 has more than"):
-        fold(batches, task, "a file")
+        fold(batches, task)
     fold(batches, replace(task, needs_queries=False))
 
 

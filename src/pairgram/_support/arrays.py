@@ -216,19 +216,14 @@ def with_entries(X: Any, name: str = "X") -> Any:
     if names is None or "lists" not in found.values():
         return X
     others = [label for label in names if found.get(label) != "lists"]
-    if others:
-        numbers = read_rows(select_columns(X, others, name), name)
-        parts = dict(zip(others, numbers.T[:, :, None], strict=True))
-    else:
-        parts = {}
-    entries: list[Any] = []
+    numbers = iter(read_rows(select_columns(X, others, name), name).T if others else ())
+    parts, entries = [], list[Any]()
     for number, label in enumerate(names):
-        if label not in parts:
-            parts[label] = _stacked(_column(X, number, label), label, name)
-            entries += entries_of(label, parts[label].shape[1])
-        else:
-            entries.append(label)
-    rows = np.hstack([parts[label] for label in names])
+        is_list = found.get(label) == "lists"
+        part = _stacked(_column(X, number, label), label, name) if is_list else next(numbers)
+        parts.append(part.reshape(len(part), -1))
+        entries += entries_of(label, part.shape[1]) if is_list else [label]
+    rows = np.hstack(parts)
     if hasattr(X, "iloc"):
         return type(X)(rows, columns=entries, index=X.index, copy=False)
     make = getattr(type(X), "from_pydict", None) or type(X)  # of pyarrow, or of polars

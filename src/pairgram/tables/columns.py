@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +23,25 @@ from pairgram._support.arrays import (
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import thread_count
 from pairgram.data.clicks import wrong_click
-
-if TYPE_CHECKING:
-    from pairgram._support.types import FrameLike
+from pairgram.features.gaps import filled
 
 # The place of a row has this many bits for its number in its partition.
 PLACE_BITS = 40
 # Files with these names begin with a line of column names.
 WITH_HEADERS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where rows come from: the name of a partition, its number, and that of the first row."""
+
+    name: str = ""
+    partition: int = 0
+    first: int = 0
+
+    def row(self, number: int) -> str:
+        """Return the place of one of the rows."""
+        return f"{self.name}, row {self.first + number}, {counted(self.name)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +59,8 @@ class TableRows:
         A run consists of neighbouring rows of one query. Without query ids there is one run.
     ids : ndarray of shape (n_runs,), or None
         The query ids of the runs. Neighbours differ.
-    first : int
-        The number of the first row within its partition.
-    partition : int
-        The number of the partition in the table.
+    place : Place
+        Where the rows come from.
     kept : pyarrow.Table or None
         Further columns of a batch, which are handed through.
     groups : ndarray of shape (n_rows,), or None
@@ -63,8 +72,7 @@ class TableRows:
     weights: Vector | None
     sizes: Rows
     ids: AnyArray | None
-    first: int = 0
-    partition: int = 0
+    place: Place = Place()
     kept: Any = None
     groups: AnyArray | None = None
 
@@ -79,14 +87,10 @@ class TableRows:
         return None if self.ids is None else np.repeat(self.ids, self.sizes)
 
     @property
-    def n_bytes(self) -> int:
-        """The bytes of the features."""
-        return 0 if self.X is None else int(self.X.nbytes)
-
-    @property
     def begins(self) -> Rows:
         """The places of the first rows of the runs: numbers that ascend in the whole table."""
-        return (self.partition << PLACE_BITS) + self.first + np.cumsum(self.sizes) - self.sizes
+        first = (self.place.partition << PLACE_BITS) + self.place.first
+        return first + np.cumsum(self.sizes) - self.sizes
 
     def runs(self, begin: int, end: int) -> TableRows:
         """Return the runs from `begin` to `end`, without a copy."""
@@ -96,7 +100,7 @@ class TableRows:
             _with_arrays([self], lambda parts: parts[0][rows]),
             sizes=self.sizes[begin:end],
             ids=None if self.ids is None else self.ids[begin:end],
-            first=self.first + start,
+            place=replace(self.place, first=self.place.first + start),
         )
 
     def taken(self, rows: Rows) -> TableRows:
@@ -124,9 +128,7 @@ def together(parts: Sequence[TableRows]) -> TableRows:
 
 def counted(name: str) -> str:
     """Return from where the rows of a partition are counted, by its name."""
-    if name.lower().endswith(WITH_HEADERS):
-        return "counted from 0 after the header"
-    return f"counted from 0{' there' if ' from row ' in name else ''}"
+    return f"counted from 0{' after the header' * name.lower().endswith(WITH_HEADERS)}"
 
 
 def shown_id(ids: AnyArray) -> str:
@@ -151,22 +153,6 @@ GAPS |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "n
 def value_type(kind: Any) -> Any:
     """Return the type of the values of a column, which a dictionary may hold."""
     return getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
-
-
-def plain_values(table: Any) -> Any:
-    """Return a table whose text and bytes are no views, which pyarrow knows too little of."""
-    import pyarrow
-
-    for place, one in enumerate(table.schema):
-        kind = str(value_type(one.type))
-        if not kind.endswith("_view"):
-            continue
-        column, plain = table.column(place), f"large_{kind.removesuffix('_view')}"
-        if pyarrow.types.is_dictionary(one.type):
-            chunks = [part.dictionary.cast(plain).take(part.indices) for part in column.chunks]
-            column = pyarrow.chunked_array(chunks, plain)
-        table = table.set_column(place, one.name, column.cast(plain))
-    return table
 
 
 def with_types(schema: Any, kinds: Mapping[str, Any]) -> Any:
@@ -238,19 +224,6 @@ TEXT = ("string", "large_string")
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where rows come from: the name of a partition, its number, and that of the first row."""
-
-    name: str
-    partition: int
-    first: int
-
-    def row(self, number: int) -> str:
-        """Return the place of one of the rows."""
-        return f"{self.name}, row {self.first + number}, {counted(self.name)}"
-
-
-@dataclass(frozen=True, eq=False)
 class Columns:
     """Which columns of a table are read, and how.
 
@@ -300,19 +273,22 @@ class Columns:
         pairs = self.features.items()
         return [name for column, width in pairs for name in entries_of(column, width) or [column]]
 
-    def names(self, features: bool = True) -> list[str]:
-        """Return the names of the columns that are read, with or without the features."""
-        groups = None if features else self.groups  # which only the survey of a table looks at
+    def names(self) -> list[str]:
+        """Return the names of the columns that are read; groups are if no features are."""
+        groups = None if self.features else self.groups
         told = (self.label, self.qid, self.weight, self.propensity, groups)
-        own = [*filter(None, told), *self.keep, *(self.features if features else ())]
-        return list(dict.fromkeys(own))
+        return list(dict.fromkeys([*filter(None, told), *self.keep, *self.features]))
+
+    def without_features(self) -> Columns:
+        """Return the columns that the survey of a table looks at."""
+        return replace(self, features={})
 
     def for_scores(self, keep: tuple[str, ...], qid: str | None = None) -> Columns:
         """Return the columns of features alone, and those that are handed through."""
         others: Any = dict.fromkeys(("label", "weight", "groups", "propensity"))
         return replace(self, **others, qid=qid, keep=keep)
 
-    def rows(self, batch: Any, place: Place, features: bool = True) -> TableRows:
+    def rows(self, batch: Any, place: Place) -> TableRows:
         """Return the rows of a pyarrow Table or RecordBatch that has these columns.
 
         Raises
@@ -328,9 +304,9 @@ class Columns:
         y = None if self.label is None else column(self.label).finite()
         weights = None
         if self.weight is not None:
-            weights = told = column(self.weight).finite()
-            wrong = column(self.weight)
-            wrong.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
+            weight = column(self.weight)
+            weights = told = weight.finite()
+            weight.refuse(told < 0, lambda row: f"must hold weights >= 0, got {told[row]}")
         if y is not None and self.propensity is not None:
             chances = column(self.propensity).numbers()
             if (click := wrong_click(y, chances)) is not None:
@@ -340,12 +316,12 @@ class Columns:
             y = y / np.where(y > 0, chances, 1.0)
         sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
         if self.qid is not None:
-            sizes, ids = runs_of(column(self.qid).ids(", the query id,", self.is_text))
-        if self.groups is not None and not features:
-            groups = column(self.groups).ids(", the group,", self.is_text)
-        X = self._features(batch, place) if features and self.features else None
+            sizes, ids = runs_of(column(self.qid).ids(", the query id,", self))
+        if self.groups is not None and not self.features:
+            groups = column(self.groups).ids(", the group,", self)
+        X = self._features(batch, place) if self.features else None
         kept = batch.select(list(self.keep)) if self.keep else None
-        return TableRows(X, y, weights, sizes, ids, place.first, place.partition, kept, groups)
+        return TableRows(X, y, weights, sizes, ids, place, kept, groups)
 
     def _features(self, batch: Any, place: Place) -> AnyArray:
         parts, texts = [], self.texts
@@ -375,10 +351,8 @@ class Columns:
             If nothing does. The message names the first one.
         """
         missing = np.isnan(X)
-        if not missing.any():
-            return X
-        if self.fill is not None:
-            return np.where(missing, self.fill.astype(X.dtype), X)
+        if self.fill is not None or not missing.any():
+            return filled(X, self.fill)
         row, column = np.argwhere(missing)[0]
         name = self.feature_names()[column]
         error = placed_error(
@@ -514,15 +488,22 @@ class Column:
         values = pyarrow.compute.if_else(is_gap, None, values)
         return np.asarray(values.to_numpy(zero_copy_only=False))
 
-    def ids(self, which: str, is_text: bool) -> AnyArray:
-        """Return ids: integers, or objects. In a file of text, an empty one is missing."""
+    def ids(self, which: str, columns: Columns) -> AnyArray:
+        """Return ids: integers, or objects. In a file of text, an empty one is missing.
+
+        Those of another kind than the ids of other rows are refused: they would never be equal.
+        """
         import pyarrow.compute
 
         values, are_texts = self.values, str(self.values.type) in TEXT
-        if is_text and are_texts:
+        if columns.is_text and are_texts:
             values = pyarrow.compute.if_else(pyarrow.compute.equal(values, ""), None, values)
         missing = values.is_null(nan_is_null=str(values.type) in ("float", "double"))
         self.refuse(np.asarray(missing), lambda row: "has a missing value", which)
+        known, kind = columns.schema.field(self._name).type, kind_of_values(values.type)
+        is_told = value_type(known) is known and str(known) != "null"  # as frames of Dask may not
+        if is_told and kind != kind_of_values(known):
+            self.refuse(True, lambda _: f"holds {kind}, but before {kind_of_values(known)}", which)
         if not are_texts:
             return np.asarray(values.to_numpy(zero_copy_only=False))
         # Ids of neighbouring rows are mostly equal: each is made a Python string once.
@@ -538,38 +519,29 @@ def in_batches(table: Any) -> Iterator[Any]:
 
 
 def rows_of_batches(
-    batches: Iterable[Any], number: int, name: str, columns: Columns, features: bool
+    batches: Iterable[Any], number: int, name: str, columns: Columns
 ) -> Iterator[TableRows]:
-    """Yield the rows of pyarrow batches or tables; small ones are put together."""
+    """Yield the rows of batches, or of what else speaks Arrow; small ones are put together."""
+    first = 0
+    for table in _joined(batches):
+        yield columns.rows(table, Place(name, number, first))
+        first += table.num_rows
+
+
+def _joined(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield tables of some rows or more; small batches whose types go together are one."""
     import pyarrow
 
-    first, known = 0, None
     waiting: list[Any] = []
     for batch in chain(batches, [None]):
-        n_waiting = sum(one.num_rows for one in waiting)
-        if waiting and (batch is None or n_waiting >= limits.now.fewest_batch_rows):
-            place, table = Place(name, number, first), waiting[0]
-            if len(waiting) > 1:
-                try:
-                    table = pyarrow.concat_tables(waiting, promote_options="permissive")
-                except pyarrow.ArrowException as error:
-                    raise placed_error(
-                        f"{place.row(0)}, and on: the types of a column differ: {error}"
-                    ) from error
-            yield columns.rows(table, place, features)
-            first, n_waiting, waiting = first + n_waiting, 0, []
-        if batch is None or not len(batch):
-            continue
-        if columns.qid is not None:  # ids of one type only can be compared
-            kind = kind_of_values(batch.schema.field(columns.qid).type)
-            known = kind if known is None else known
-            if kind != known:
-                raise placed_error(
-                    f"{Place(name, number, first).row(n_waiting)}: column {columns.qid!r}, the "
-                    f"query id, holds {kind}, but before {known}"
-                )
-        is_batch = isinstance(batch, pyarrow.RecordBatch)
-        waiting.append(plain_values(pyarrow.Table.from_batches([batch]) if is_batch else batch))
+        if batch is not None and len(batch):
+            waiting.append(to_arrow(batch))
+        enough = batch is None or sum(map(len, waiting)) >= limits.now.fewest_batch_rows
+        if waiting and enough:
+            with suppress(pyarrow.ArrowException):
+                waiting = [pyarrow.concat_tables(waiting, promote_options="permissive")]
+            yield from waiting
+            waiting = []
 
 
 def copied(table: Any) -> Any:
@@ -585,16 +557,24 @@ def copied(table: Any) -> Any:
     return pyarrow.ipc.open_stream(sink.getvalue()).read_all()
 
 
-def to_arrow(frame: FrameLike) -> Any:
+def to_arrow(frame: Any) -> Any:
     """Return a frame, or what else speaks Arrow, as a pyarrow table."""
     import pyarrow
 
-    if type(frame).__module__.partition(".")[0] == "pandas":
+    package = type(frame).__module__.partition(".")[0]
+    if package == "pandas":
         frame = with_plain_types(frame, dense=True)
         return pyarrow.Table.from_pandas(frame, preserve_index=False)
-    if hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__"):
-        return pyarrow.table(frame)
-    raise TypeError(
-        "batches must be frames, pyarrow tables, record batches or what else speaks Arrow, or "
-        f"tuples (X, y, qid) of arrays, got {type(frame).__name__}"
-    )
+    if not (hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__")):
+        raise TypeError(
+            "batches must be frames, pyarrow tables, record batches or what else speaks Arrow, or "
+            f"tuples (X, y, qid) of arrays, got {type(frame).__name__}"
+        )
+    if isinstance(frame, pyarrow.RecordBatch):  # which takes less time than the stream
+        table = pyarrow.Table.from_batches([frame])
+    else:
+        table = frame.to_arrow() if package == "polars" else pyarrow.table(frame)
+    # pyarrow knows too little of text and bytes that are views.
+    views = [one for one in table.schema if str(one.type).endswith("_view")]
+    plain = {one.name: f"large_{str(one.type).removesuffix('_view')}" for one in views}
+    return table.cast(with_types(table.schema, plain)) if plain else table

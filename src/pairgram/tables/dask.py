@@ -47,7 +47,6 @@ class DaskEngine:
         self,
         partitions: Sequence[Any],
         columns: Columns,
-        features: bool,
         function: Callable[..., Results],
         ordered: bool,
     ) -> Results:
@@ -58,15 +57,14 @@ class DaskEngine:
             names = list(dict.fromkeys([*self.names, *columns.names()]))
             parts = enumerate(self.frame[names].to_delayed())
             sources = [delayed(self.part_of)(number, part) for number, part in parts]
-        work = delayed(cloudpickle.dumps((columns, features, function), protocol=4))
+        work = delayed(cloudpickle.dumps((columns, function), protocol=4))
         tasks = [
             delayed(_worked, pure=False)(work, source, number)
             for number, source in enumerate(sources)
         ]
+        run: Any = compute
         for begin in range(0, len(tasks), AT_ONCE):
-            run: Any = compute
-            (found,) = run(tasks[begin : begin + AT_ONCE], scheduler=self.client)
-            for one in found:
+            for one in run(*tasks[begin : begin + AT_ONCE], scheduler=self.client):
                 yield from cloudpickle.loads(one)
 
 
@@ -75,7 +73,7 @@ def _worked(work: bytes, source: Any, number: int) -> bytes:
 
     Dask would send arrays as pieces of a message, where they need not be aligned.
     """
-    columns, features, function = cloudpickle.loads(work)
+    columns, function = cloudpickle.loads(work)
     with threads(1):
-        found = list(function(source.batches(number, columns, features), source.name))
+        found = list(function(source.batches(number, columns)))
     return bytes(cloudpickle.dumps(found, protocol=4))

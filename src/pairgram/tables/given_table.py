@@ -9,14 +9,13 @@ import numpy as np
 from sklearn.base import clone
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, verbatim
+from pairgram._support.checks import ArgumentError
 from pairgram._support.machine import cached_property
-from pairgram.data.blocks import Dataset
 from pairgram.data.dataset import RankingData
 from pairgram.data.streams import as_stream
 from pairgram.features.inputs import FittedInputs, inputs_of_moments, whole_map
 from pairgram.features.row_values import Chain, Fill
-from pairgram.model_selection.splits import held_by_default
+from pairgram.model_selection.splits import held_by_default, refuse_validation
 from pairgram.rankers.preparation import (
     QUANTILES,
     GivenRows,
@@ -69,9 +68,8 @@ class GivenTable(GivenRows):
                 None, f"the table has no click: {name}.fit wants labels above 0 where one clicked"
             )
         self.has_queries = table.has_queries
-        if model._needs_queries and not self.has_queries:
-            text = f"{name}.fit compares rows within queries: {table.advice_on_ids}"
-            raise ArgumentError(None, text)
+        if model._needs_queries:
+            table.require_queries(None, f"{name}.fit compares rows within queries")
         table.survey()
         self._model, self._preparation, filler = model, preparation, preparation.filler
         self.table = table if filler is None else table.filled(filler.checked_value())
@@ -131,29 +129,19 @@ class GivenTable(GivenRows):
         return Blocks.of(table, own, self._scores)
 
     def judge(
-        self,
-        data: Dataset[RankingData],
-        search: Search,
-        validation: Validation,
+        self, data: Any, search: Search, validation: Validation, exact: bool = False
     ) -> TableJudge:
-        """Return which rows a search holds out, and what judges them."""
-        return self.judge_of(search, validation)
-
-    def judge_of(self, search: Search, validation: Validation, exact: bool = False) -> TableJudge:
         """Return which rows a search holds out, and what judges them.
 
         If identities are `exact`, every query, or every group, is held out in turn unless `cv` says
         otherwise.
         """
         held, folds = self.table, None
-        if validation is not None:
-            if search.cv is not None:
-                raise ValueError(
-                    f"give cv or validation, not both: got cv={search.cv!r} and a table"
-                )
-            held = same_columns(self.table, validation)
         leaves_out = exact and validation is None and search.cv is None
-        if validation is None:
+        refuse_validation(search.cv, validation is not None)
+        if validation is not None:
+            held = same_columns(self.table, validation)
+        else:
             survey, cv, groups = held.survey(), search.cv, held.survey().group_of
             n_held = survey.n_queries if groups is None else int(groups.max()) + 1
             n_bytes = 8.0 * n_held * (held.n_features + 1) ** 2
@@ -178,7 +166,8 @@ class GivenTable(GivenRows):
         judge = None
         if spec.search is not None:
             all_rows = any(one.joins_all_rows for one in spec.settings)
-            judge = self.judge_of(spec.search, validation, spec.constraint is None and not all_rows)
+            exact = spec.constraint is None and not all_rows
+            judge = self.judge(None, spec.search, validation, exact)
         ways = [self.fitted(way) for way in spec.rows.ways]
         return fit_ridges(spec, ways, judge, self.prior, self._scores)
 
@@ -196,21 +185,11 @@ def same_columns(table: Table, other: Any) -> Any:
         raise ArgumentError(
             "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"
         )
-    other = other.widened(table.n_features).with_features(table.feature_names)
-    if other.feature_names != table.feature_names or other.n_features != table.n_features:
-        raise ArgumentError(
-            "validation",
-            verbatim(
-                "must have the features of the table of fit, "
-                f"{table.feature_names or table.n_features}, got "
-                f"{other.feature_names or other.n_features}"
-            ),
-        )
+    other = other.with_features_of_fit(table.n_features, table.feature_names, "validation")
     if other.has_queries != table.has_queries:
         raise ArgumentError(
             "validation", "must have query ids if the table of fit has, and only then"
         )
     other.require_labels("validation")
     other.survey()
-    fill = table.layout.fill
-    return other if fill is None else other.filling(fill)
+    return other.filling(table.layout.fill)

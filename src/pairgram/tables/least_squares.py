@@ -36,7 +36,7 @@ from pairgram.solvers.statistics import require_gram
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import join_by_key
 from pairgram.tables.table import Table
-from pairgram.tables.table_blocks import Blocks
+from pairgram.tables.table_blocks import Blocks, data_of_block
 from pairgram.tables.table_judge import Folds, TableJudge, linear_scores, parts_of
 
 
@@ -77,7 +77,13 @@ class Totals(NamedTuple):
         return self.n_with_pairs > (1 if settings.joins_all_rows else 0)
 
     def with_pairs(self, settings: Pairs) -> PairSums:
-        """Return the statistics; it is a ValueError if no pair counts, or if weights overflow."""
+        """Return the statistics of settings that are those of this process.
+
+        Raises
+        ------
+        ValueError
+            If no pair counts, or if weights overflow.
+        """
         if not self.has_pairs(settings):
             raise no_pairs(settings, self.gram.n_rows)
         weight = self.gram.pair_weight
@@ -87,13 +93,13 @@ class Totals(NamedTuple):
                 f": the weights of all pairs, products of two, add up to {weight:.1g}, want "
                 f"{SMALLEST_PAIR_WEIGHT:g} to {LARGEST_PAIR_WEIGHT:g}",
             )
-        return self.gram
+        return replace(self.gram, settings=settings)  # a sent ω is another object
 
 
-# What makes rows of whole queries into data, and statistics by the number of this, by the settings
-# (or their number, because an ω that was sent elsewhere is another object), and by the fold.
+# What makes rows of whole queries into data, and statistics by the number of this, the number of
+# the settings, and the fold.
 Reader = Callable[[TableRows], RankingData]
-Found = dict[tuple[int, Any, int], Totals]
+Found = dict[tuple[int, int, int], Totals]
 
 
 def statistics_of(
@@ -103,14 +109,9 @@ def statistics_of(
     folds: Folds | None,
 ) -> Found:
     """Return the statistics of a table, which is read once."""
-    distinct = tuple(dict.fromkeys(settings))
-    whole = not all(one.joins_all_rows for one in distinct)  # one scope holds for all of them
-    block = partial(_statistics, readers, distinct, folds)
-    found = table.reduce(Task(block, join_by_key, needs_queries=whole))
-    return {
-        (number, distinct[at], fold): one._replace(gram=replace(one.gram, settings=distinct[at]))
-        for (number, at, fold), one in found.items()
-    }
+    whole = not all(one.joins_all_rows for one in settings)  # one scope holds for all of them
+    block = partial(_statistics, readers, settings, folds)
+    return table.reduce(Task(block, join_by_key, needs_queries=whole))
 
 
 def _statistics(
@@ -135,13 +136,13 @@ def solve_path(
     scale: bool,
     alphas: Vector | None,
     judge: TableJudge,
-) -> tuple[Coordinates, Vector, Vector, Callable[[Judge, int], Vector]]:
+) -> tuple[Vector, Vector, Callable[[Judge, int], Vector]]:
     """Solve one combination of settings from the statistics of every fold.
+
+    The coordinates then know the statistics of all rows.
 
     Returns
     -------
-    coordinates : Coordinates
-        With the statistics of all rows.
     alphas : ndarray of shape (n_alphas,), descending
     solved : ndarray of shape (n_alphas, n_dimensions)
         The models of all rows, in the coordinates.
@@ -154,14 +155,14 @@ def solve_path(
         If no pair counts, in all rows or without a fold; or if every query is to be held out
         and fewer than two have pairs.
     """
-    whole = _sum_of(parts)
+    whole = reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
     total = whole.with_pairs(settings)
     coordinates.known[settings] = total
     rests = [] if judge.folds is None else _rests(parts, judge.folds, settings)
     if coordinates.constraint is not None:
         alphas, solved = coordinates.constrained(total, alphas, scale)
         found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
-        return coordinates, alphas, solved, partial(linear_scores, found or [solved])
+        return alphas, solved, partial(linear_scores, found or [solved])
     by_identities = judge.leaves_out and judge.folds is None
     ridge = total.decompose(scale=scale, basis=by_identities)
     if alphas is None:
@@ -178,7 +179,7 @@ def solve_path(
             for rest in rests
         ] or [ridge]
         scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
-    return coordinates, alphas, ridge.coef(alphas), scores
+    return alphas, ridge.coef(alphas), scores
 
 
 def _left_out_scores(
@@ -198,27 +199,16 @@ def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: in
 
 def _rests(parts: dict[int, Totals], folds: Folds, settings: Pairs) -> list[PairSums]:
     """Return the statistics of the folds that train the model of every fold that is held out."""
-    own = [parts.get(fold) for fold in range(folds.n)]
-    before = [None, *accumulate(own, _joined)]
-    after: Totals | None = None
-    rests: list[Any] = []
+    own = [parts[fold] for fold in range(folds.n)]
+    before, after = [[], *([one] for one in accumulate(own, Totals.join))], list[Totals]()
+    rests: list[Totals] = []
     for fold in range(folds.n - 1, folds.first - 1, -1):
-        rests.insert(0, _joined(before[fold], None if folds.is_forward else after))
-        after = _joined(own[fold], after)
+        rests.insert(0, reduce(Totals.join, before[fold] + ([] if folds.is_forward else after)))
+        after = [reduce(Totals.join, [own[fold], *after])]
     for number, rest in enumerate(rests):
-        if rest is None or not rest.has_pairs(settings):
+        if not rest.has_pairs(settings):
             raise no_training_pairs(number)
     return [rest.gram for rest in rests]
-
-
-def _joined(first: Totals | None, second: Totals | None) -> Totals | None:
-    found = [one for one in (first, second) if one is not None]
-    return reduce(Totals.join, found) if found else None
-
-
-def _sum_of(parts: dict[int, Totals]) -> Totals:
-    """Return the statistics of several folds, joined in their order."""
-    return reduce(Totals.join, (parts[fold] for fold in sorted(parts)))
 
 
 # A table takes memory for its Gram matrix, that of a block, and a solution.
@@ -236,7 +226,6 @@ def fit_ridges(
 
     The features are read once, and once more to judge scores. `scores` are those of the prior.
     """
-    table = ways[0].table
     readers: list[Reader] = []
     all_coordinates, folds = [], None if judge is None else judge.folds
     for way in ways:
@@ -246,27 +235,24 @@ def fit_ridges(
         else:
             coordinates = Coordinates.of_features(way.pattern, spec.settings)
         all_coordinates.append(coordinates)
-        readers.append(Blocks.of(table, coordinates.data, scores).step)
-    totals = statistics_of(table, readers, spec.settings, folds)
+        readers.append(partial(data_of_block, coordinates.data, scores))
+    totals = statistics_of(ways[0].table, readers, spec.settings, folds)
     if judge is None:
         (settings,), (scale,), (coordinates,) = spec.settings, spec.scales, all_coordinates
         assert spec.alphas is not None
-        total = totals[0, settings, 0].with_pairs(settings)
+        total = totals[0, 0, 0].with_pairs(settings)
         coordinates.known[settings] = total
         coef, sums, _ = coordinates.solve(settings, spec.alphas[0], scale=scale)
         fitted = {"form_": "primal", "_column_sums": sums}
         fitted |= spec._kept(ways[0].pattern, prior, {"coef_": coef})
     else:
         solved, models = [], []
-        for number, settings, scale in product(range(len(ways)), spec.settings, spec.scales):
-            parts = {
-                fold: one
-                for (own, pairs, fold), one in totals.items()
-                if (own, pairs) == (number, settings)
-            }
-            known = all_coordinates[number], settings, scale, spec._descending
-            coordinates, alphas, path, held_out = solve_path(parts, *known, judge)
-            solved.append((ways[number].pattern, coordinates, settings, scale, alphas, path))
+        pairs = [*enumerate(spec.settings)]
+        for number, (at, settings), scale in product(range(len(ways)), pairs, spec.scales):
+            parts = {key[-1]: one for key, one in totals.items() if key[:-1] == (number, at)}
+            known = all_coordinates[number], settings, scale
+            alphas, path, held_out = solve_path(parts, *known, spec._descending, judge)
+            solved.append((ways[number].pattern, *known, alphas, path))
             models.append((held_out, number))
         judged = judge.judge(readers, models)
         candidates = [Candidate(*own, one) for own, one in zip(solved, judged, strict=True)]

@@ -100,7 +100,7 @@ def _located(error: ValueError, where: str, placed: bool = False) -> ArgumentErr
 
 def _open(rows: TableRows) -> TableRows:
     """Return rows of one query that wait for more of them, as a copy of their own."""
-    if rows.n_bytes > limits.now.query_bytes:
+    if rows.X is not None and rows.X.nbytes > limits.now.query_bytes:
         name = "the table" if rows.ids is None else f"query {verbatim(shown_id(rows.ids))}"
         raise ArgumentError(
             None,
@@ -116,38 +116,33 @@ def _same_query(first: TableRows, second: TableRows) -> bool:
     return bool(first.ids[0] == second.ids[0])
 
 
-def fold(task: AnyTask, batches: Iterable[TableRows], name: str = "") -> Results:
+def fold(task: AnyTask, batches: Iterable[TableRows]) -> Results:
     """Yield None for every batch of a partition, and then the part of its rows."""
     part, n_rows = Part(), 0
     for batch in batches:
-        with placing(name, batch):
+        with placing(batch):
             part = part.join(Part.of_rows(batch, task), task)
         n_rows += batch.n_rows
         yield None, batch.n_rows
     yield replace(part, n_rows=(n_rows,)), 0
 
 
-def mapped(function: Work, batches: Iterable[TableRows], name: str) -> Results:
+def mapped(function: Work, batches: Iterable[TableRows]) -> Results:
     """Yield what a function makes of every batch of a partition."""
     for batch in batches:
-        with placing(name, batch):
+        with placing(batch):
             result = function(batch)
         yield result, batch.n_rows
 
 
 @contextmanager
-def placing(name: str, rows: TableRows) -> Iterator[None]:
-    """Within this context, a ValueError names the place of some rows, if it does not already.
-
-    Without a `name`, it names none.
-    """
+def placing(rows: TableRows) -> Iterator[None]:
+    """Within this context, a ValueError names the place of some rows, if it does not already."""
     try:
         yield
     except ValueError as error:
-        if not name:
-            raise
-        last = rows.first + rows.n_rows - 1
-        where = f"{name}, rows {rows.first} to {last}, {counted(name)}: "
+        name, first = rows.place.name, rows.place.first
+        where = f"{name}, rows {first} to {first + rows.n_rows - 1}, {counted(name)}: "
         raise _located(error, where, placed=True)  # noqa: B904  it has its cause
 
 
@@ -196,25 +191,24 @@ class LocalEngine:
         self,
         partitions: Sequence[Any],
         columns: Columns,
-        features: bool,
         function: Callable[..., Results],
         ordered: bool,
     ) -> Results:
-        """Yield what a function yields for the batches and the name of every partition.
+        """Yield what a function yields for the batches of every partition.
 
         Results have the order of the partitions, and of their rows if they must be `ordered`.
         """
-        with closing(_ahead(partitions, columns, features)) as ready:
-            for partition in partitions:
-                yield from function(iter(partial(next, ready), None), partition.name)
+        with closing(_ahead(partitions, columns)) as ready:
+            for _ in partitions:
+                yield from function(iter(partial(next, ready), None))
 
 
-def _ahead(partitions: Sequence[Any], columns: Columns, features: bool) -> Generator[Any]:
+def _ahead(partitions: Sequence[Any], columns: Columns) -> Generator[Any]:
     """Yield the batches of all partitions, and None after each partition; a thread reads ahead."""
     batches: Iterator[Any] = (
         batch
         for number, partition in enumerate(partitions)
-        for batch in chain(partition.batches(number, columns, features), [None])
+        for batch in chain(partition.batches(number, columns), [None])
     )
     pool = ThreadPoolExecutor(1, "pairgram-reader")
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,7 +46,6 @@ UNKNOWN = -1
 NARROW = {"float", "halffloat", "bool", "int8", "int16", "uint8", "uint16"}
 
 if TYPE_CHECKING:
-    import pyarrow
     from distributed import Client
 
 
@@ -80,8 +78,9 @@ def scan(
           compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow, without
           patterns; with fsspec, give ``pyarrow.dataset.dataset(paths, filesystem=...)``.
           Files have the columns of all of them together, and miss the values of those that they
-          lack. Folder names such as ``day=1`` become a column. A file may hold a column of the same
-          name, whose values are replaced, only in Arrow's type of the folder: int32 or string.
+          lack. Folder names such as ``day=1`` become a column, whose values are what pyarrow takes
+          them for: ``q=007`` and ``q=7`` are one number. A file may hold a column of the same name,
+          whose values are replaced, only in Arrow's type of the folder: int32 or string.
         - A table of deltalake or pyiceberg, a ``pyarrow.dataset``, or a relation of DuckDB, which
           is asked anew in every pass: let it end in ``ORDER BY`` the query.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or what else
@@ -184,18 +183,14 @@ def scan(
     (2000,)
     """
     found = source_of(source)
-    names: Any = features
-    wanted: dict[str, int] = {}
-    if features is not None and not found.advice:
-        listed = [features] if isinstance(features, str) else [*map(str, features)]
-        names, wanted = columns_of(listed, found.schema.names)
     named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
-    columns = _columns(found, named | {"propensity": propensity}, names, exclude)
+    columns, wanted = _columns(found, named | {"propensity": propensity}, features, exclude)
     engine: Any = LocalEngine()
     if found.engine is not None:
         if client is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
-        engine = found.engine([*columns.names(False), *columns.names()])  # what any pass reads
+        survey = columns.without_features()
+        engine = found.engine([*survey.names(), *columns.names()])  # what any pass reads
     elif client is not None:
         try:
             from pairgram.tables.dask import DaskEngine
@@ -235,14 +230,10 @@ def read_labels(source: object, label: str | None, qid: str | None = None) -> tu
         As in `scan`, and if a value is missing.
     """
     found = source_of(source)
-    if found.advice:
-        columns = _columns(found, {"label": label, "qid": qid})
-    else:
-        _require_own(found.schema, {"label": label, "qid": qid})
-        columns = found.typed(Columns({}, label, qid))
+    columns = found.typed(Columns({}, **_told(found, {"label": label, "qid": qid})))
     parts = enumerate(found.partitions)
     with found.files.unchanged():
-        rows = of_parts([one for k, part in parts for one in part.batches(k, columns, False)])
+        rows = of_parts([one for k, part in parts for one in part.batches(k, columns)])
     return rows.y, rows.query
 
 
@@ -251,9 +242,9 @@ def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, i
     known = dict(columns.features)
     unknown = [name for name, width in known.items() if width == UNKNOWN]
     if unknown:
-        read = replace(columns.for_scores(tuple(unknown)), features={})
+        read = columns.for_scores(tuple(unknown)).without_features()
         own = partial(mapped, _first_lengths)
-        found = next(engine.each(source.partitions, read, True, own, True), None)
+        found = next(engine.each(source.partitions, read, own, True), None)
         if found is None:
             raise no_rows()
         known |= dict(zip(unknown, found[0], strict=True))
@@ -274,61 +265,53 @@ def _first_lengths(rows: TableRows) -> list[int]:
 
 
 def _columns(
-    source: Source,
-    named: dict[str, str | None],
-    features: Sequence[str] | str | None = None,
-    exclude: Sequence[str] | str | None = None,
-) -> Columns:
-    """Return what is read; `named` are the columns that are no features, by arguments of `scan`."""
-    if source.advice:
-        for name, value in (named | {"features": features, "exclude": exclude}).items():
-            if value is not None:
-                raise ArgumentError(
-                    name,
-                    f"must be None for LETOR files and arrays, whose columns have no names, "
-                    f"got {verbatim(repr(value))}",
-                )
-        own = (name if name in source.schema.names else None for name in ("qid", "weight"))
-        named, features = dict(zip(("label", "qid", "weight"), ("y", *own), strict=True)), "X"
-    else:
-        _require_own(source.schema, named)
-    if named.get("groups") is not None and named["qid"] is None:
-        raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
-    names = _features(source, named, features, exclude)
+    source: Source, named: dict[str, Any], features: Any, exclude: Any
+) -> tuple[Columns, dict[str, int]]:
+    """Return what is read, and how many entries of lists are named as features.
+
+    `named` are the columns that are no features, by arguments of `scan`.
+    """
+    told = _told(source, named, features=features, exclude=exclude)
+    names, wanted = ["X"], dict[str, int]()
+    if not source.advice:
+        names, wanted = _features(source, named, features, exclude)
     widths: dict[str, int] = {}
     wrong, narrow = {}, True
     for name in names:
         kind = value_type(source.schema.field(name).type)
-        is_list = re.match("(large_|fixed_size_)?list<", str(kind)) is not None
-        widths[name] = (getattr(kind, "list_size", 0) or UNKNOWN) if is_list else 0
-        entry = kind.value_type if is_list else kind
+        entry = kind.value_type if kind_of(kind) == "lists" else kind
+        widths[name] = 0 if entry is kind else getattr(kind, "list_size", 0) or UNKNOWN
         narrow &= str(entry) in NARROW
         if not is_number(entry):
-            wrong[name] = "lists" if is_list else kind_of(entry)
+            wrong[name] = kind_of(kind)
     if wrong and (features is None or "lists" in wrong.values()):
-        raise _refused(wrong, named["qid"])
+        refused = ArgumentError(
+            "features",
+            f": {verbatim(not_numbers(wrong))}; give the columns that are features by {{features=}}"
+            f", or those that are not by {{exclude=}}"
+            f"{', and query ids by {qid=}' * (named['qid'] is None)}"
+            "{=; a fitted model has its own as feature_names_in_}",
+            found=NO_NUMBERS,
+        )
+        refused.kinds = wrong
+        raise refused
     dtype = np.float32 if narrow and not source.is_text else np.float64
-    told: Any = named | {"dtype": dtype}
-    return source.typed(Columns(widths, **told))
+    return source.typed(Columns(widths, dtype=dtype, **told)), wanted
 
 
 def _features(
-    source: Source,
-    named: dict[str, str | None],
-    features: Sequence[str] | str | None,
-    exclude: Sequence[str] | str | None,
-) -> list[str]:
-    """Return the names of the columns that are features."""
-    schema, chosen = source.schema, features
-    left_out = [exclude] if isinstance(exclude, str) else [*(exclude or ())]
-    if chosen is not None and exclude is not None:
+    source: Source, named: dict[str, Any], features: Any, exclude: Any
+) -> tuple[list[str], dict[str, int]]:
+    """Return the names of the columns that are features, and how many entries are named of each."""
+    known, left_out = source.schema.names, _listed(exclude)
+    if features is not None and exclude is not None:
         raise ArgumentError(
             "exclude", f"must be None with {{features=}}, got {verbatim(repr(exclude))}"
         )
-    require_columns(left_out, schema.names, "exclude", "the table")
-    if chosen is None:
-        own = {*named.values(), *left_out, *index_columns(schema), *source.folders}
-        first = schema.names[0]
+    require_columns(left_out, known, "exclude", "the table")
+    if features is None:
+        own = {*named.values(), *left_out, *index_columns(source.schema), *source.folders}
+        first = known[0]
         if first in NAMELESS and first not in own:
             own.add(first)
             text = (
@@ -336,9 +319,10 @@ def _features(
                 "out, as the row numbers of pandas' to_csv: name the features"
             )
             warn_caller(text, UserWarning)
-        chosen = [name for name in schema.names if name not in own]
-    names = [chosen] if isinstance(chosen, str) else [str(name) for name in chosen]
-    require_columns(names, schema.names, "features", "the table")
+        names, wanted = [name for name in known if name not in own], dict[str, int]()
+    else:
+        names, wanted = columns_of([*map(str, _listed(features))], known)
+    require_columns(names, known, "features", "the table")
     refuse_repeated(names, "features")
     for name, value in named.items():
         if value in names:
@@ -348,28 +332,37 @@ def _features(
             )
     if not names:
         raise ArgumentError("features", "must name a column or more", found=NO_COLUMN)
-    return names
+    return names, wanted
 
 
-def _refused(wrong: dict[str, str], qid: str | None) -> ArgumentError:
-    """Return the error of columns that hold no numbers; `wrong` are the kinds of what they hold."""
-    text = (
-        f": {verbatim(not_numbers(wrong))}; give the columns that are features by {{features=}}, "
-        f"or those that are not by {{exclude=}}{', and query ids by {qid=}' * (qid is None)}"
-        "{=; a fitted model has its own as feature_names_in_}"
-    )
-    refused = ArgumentError("features", text, found=NO_NUMBERS)
-    refused.kinds = wrong
-    return refused
+def _listed(names: Any) -> list[Any]:
+    return [names] if isinstance(names, str) else [*(() if names is None else names)]
 
 
-def _require_own(schema: pyarrow.Schema, named: dict[str, str | None]) -> None:
+def _told(source: Source, named: dict[str, Any], **others: Any) -> dict[str, Any]:
+    """Return the columns that are no features, by arguments, which must be in the source.
+
+    The columns of arrays have names of their own, so that nothing may be told of them.
+    """
+    if source.advice:
+        for name, value in (named | others).items():
+            if value is not None:
+                raise ArgumentError(
+                    name,
+                    f"must be None for LETOR files and arrays, whose columns have no names, "
+                    f"got {verbatim(repr(value))}",
+                )
+        own = {name: name for name in ("qid", "weight") if name in source.schema.names}
+        return {"label": "y", "qid": None} | own
     qid = named["qid"]
     for name, value in named.items():
         if value is not None:
-            require_columns([value], schema.names, name, "the table")
+            require_columns([value], source.schema.names, name, "the table")
             if value == qid and name not in ("qid", "groups"):
                 raise ArgumentError(
                     "qid",
                     f"must not name {verbatim(repr(qid))}, which is the column of {{{name}=}}",
                 )
+    if named.get("groups") is not None and qid is None:
+        raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
+    return named

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram._support import limits
 from pairgram._support.arrays import judged
-from pairgram._support.checks import ArgumentError
 from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData
 from pairgram.data.hashed_ids import QueryIds
@@ -40,7 +40,7 @@ class ScannedTable(Table, Stream):
         """Return batches of scores by a fitted model, and of the columns that are kept."""
         check_is_fitted(model)
         table, model = self.for_model(model)
-        return table.for_scores(keep).each(partial(_scored, model))
+        return table.for_scores(keep).each(lambda rows: (model.predict(rows.X), rows.kept))
 
     def scores(self, model: Any) -> Any:
         """Return the scores of the rows by a fitted model, in their order."""
@@ -55,12 +55,9 @@ class ScannedTable(Table, Stream):
         if self.is_of_clicks:
             settings.require_clicks()
         self.require_labels("Pairgram")
-        if not (self.has_queries or settings.joins_all_rows or settings.kind is None):
-            raise ArgumentError(
-                None,
-                f"Pairgram compares rows within queries: {self.advice_on_ids}, or give the "
-                "statistics scope='global'",
-            )
+        if not (settings.joins_all_rows or settings.kind is None):
+            otherwise = ", or give the statistics scope='global'"
+            self.require_queries(None, "Pairgram compares rows within queries", otherwise)
         total._require_names(self.feature_names)
         self.survey()
         fill = total._fill_of(self.n_features, is_sparse=False)
@@ -75,8 +72,12 @@ class ScannedTable(Table, Stream):
         )
         pattern = replace(one_row(table), feature_map=feature_map)
         block, needs_queries = partial(_added, empty, pattern), not settings.joins_all_rows
-        found = table.reduce(Task(block, _both_added, needs_queries=needs_queries))
-        return found if first else total._combine(found, 1)
+
+        def added(one: Pairgram, other: Pairgram) -> Pairgram:
+            return one._combine(other, 1)
+
+        found = table.reduce(Task(block, added, needs_queries=needs_queries))
+        return found if first else added(total, found)
 
     def arrays(self, model: Any) -> tuple[Any, Any, Any]:
         """Return a model of arrays, all rows that it scores, and their query ids or None."""
@@ -102,14 +103,15 @@ class ScannedTable(Table, Stream):
             metric.require_clicks("metrics")
         table, model = self.for_model(model)
         block = partial(_judged, model, checked_metrics(metrics, table), per_query)
-        found = table.reduce(Task(block, _join_judged if per_query else MetricSums.join))
-        values, ids = found if per_query else (found.defined.tolist(), None)
-        own = {} if ids is None else {"qid": ids}
+        found = table.reduce(Task(block, add if per_query else MetricSums.join))
+        own: dict[str, Any] = {}
+        if not per_query:
+            values = found.defined.tolist()
+        else:
+            values = np.concatenate([one for one, _ in found], axis=1)
+            if self.layout.qid is not None:
+                own["qid"] = np.concatenate([ids for _, ids in found])
         return own | dict(zip([metric.name for metric in metrics], values, strict=True))
-
-
-def _scored(model: Any, rows: TableRows) -> tuple[Any, Any]:
-    return model.predict(rows.X), rows.kept
 
 
 def _added(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
@@ -119,25 +121,18 @@ def _added(empty: Pairgram, pattern: RankingData, rows: TableRows) -> Pairgram:
     return empty._of(empty._total.with_rows(data), ids)
 
 
-def _both_added(first: Pairgram, second: Pairgram) -> Pairgram:
-    return first._combine(second, 1)
-
-
 def _judged(model: Any, metrics: Sequence[Metric], per_query: bool, rows: TableRows) -> Any:
-    """Return the values (n_metrics, n_queries) of some queries and ids, or their `MetricSums`."""
+    """Return a list of the values (n_metrics, n_queries) of some queries with the ids of these.
+
+    If it is not `per_query`, return their `MetricSums`.
+    """
     assert rows.y is not None
     queries = Queries.of_sizes(rows.sizes, rows.ids)
     scores = np.asarray(judged(model, rows.X), np.float64)
     values = per_query_scores(metrics, rows.y, scores[None], queries)[:, 0]
     if per_query:
-        return values, rows.ids
+        return [(values, rows.ids)]
     weights = np.ones(len(rows.sizes))
     if rows.weights is not None:
         weights = np.add.reduceat(rows.weights, queries.offsets[:-1]) / rows.sizes
     return MetricSums.of(values, weights)
-
-
-def _join_judged(first: Any, second: Any) -> Any:
-    """Return the values and ids of the queries of two results."""
-    values = np.concatenate([first[0], second[0]], axis=1)
-    return values, None if first[1] is None else np.concatenate([first[1], second[1]])

@@ -14,12 +14,10 @@ from inspect import signature
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
-import numpy as np
-
 from pairgram._support import limits
 from pairgram._support.arrays import real_array, require_numbers
 from pairgram._support.files import naming, shown
-from pairgram.data.queries import as_ids, check_weights
+from pairgram.data.queries import as_ids
 from pairgram.datasets.letor import (
     DAMAGE,
     LetorError,
@@ -56,11 +54,12 @@ def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
 
     Its ids are text, because one piece of the file does not know what ids another has.
     """
-    n_lines, name = 0, shown(path)
+    n_lines, name, width = 0, shown(path), schema.field("X").type.list_size
     with open(path, "rb") as raw, naming(path):
-        for text in _pieces(raw, name):
-            if any(line.partition(b"#")[0].strip() for line in io.BytesIO(text)):
-                width, piece = schema.field("X").type.list_size, io.BytesIO(text)
+        kind, file = unpacked(raw)
+        while lines := _lines(file, kind, name):
+            if any(line.partition(b"#")[0].strip() for line in lines):
+                piece: Any = io.BytesIO(b"".join(lines))
                 try:
                     X, y, qid = read_letor(io.BufferedReader(piece), name, n_features=width)
                 except LetorError as error:
@@ -69,7 +68,7 @@ def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
                     raise
                 ids = None if qid is None else as_text_ids(qid)
                 yield _table_of((X, y, ids)).select(names)
-            n_lines += text.count(b"\n")
+            n_lines += len(lines)
 
 
 def letor_schema(width: int, has_ids: bool) -> Any:
@@ -89,21 +88,10 @@ def _table_of(arrays: Sequence[Any]) -> Any:
     return pyarrow.table({name: array for name, array in named if array is not None})
 
 
-def _pieces(raw: io.BufferedReader, name: str) -> Iterator[bytes]:
-    """Yield the text of a file in pieces of whole lines."""
-    kind, file = unpacked(raw)
-    rest = b""
-    while piece := _read(file, kind, name):
-        whole, end, after = (rest + piece).rpartition(b"\n")
-        rest = after
-        if end:
-            yield whole + end
-    yield rest
-
-
-def _read(file: IO[bytes], kind: str, name: str) -> bytes:
+def _lines(file: IO[bytes], kind: str, name: str) -> list[bytes]:
+    """Return the next lines of a file, of about so many bytes as a limit says."""
     try:
-        return file.read(limits.now.piece_bytes)
+        return file.readlines(limits.now.piece_bytes)
     except DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the system, not of the contents
@@ -174,16 +162,13 @@ class Source(NamedTuple):
         Numbers are floats, because types are guessed by the first rows, which may lack the decimals
         of later ones. All else is text: as numbers, the ids "007" and "7" would be one query.
         """
-        kinds = {}
-        if self.is_text:
-            kinds = {one.name: one.type for one in self.schema if one.name not in self.folders}
-            numbers = {columns.label, columns.weight, columns.propensity}
-            numbers |= {name for name in columns.features if is_number(kinds.get(name, ""))}
-            kinds = {
-                name: "double" if name in numbers else "string"
-                for name, kind in kinds.items()
-                if name not in numbers or str(kind) != "bool"
-            }
+        kinds, numbers = {}, {columns.label, columns.weight, columns.propensity}
+        for one in self.schema if self.is_text else ():
+            if one.name in columns.features and is_number(one.type):
+                numbers.add(one.name)
+            kind = "double" if one.name in numbers else "string"
+            if one.name not in self.folders and (kind, str(one.type)) != ("double", "bool"):
+                kinds[one.name] = kind
         return replace(columns, schema=with_types(self.schema, kinds), is_text=self.is_text)
 
 
@@ -230,7 +215,7 @@ def _of_arrow(source: Any, module: str) -> Source:
         found = source.scan() if hasattr(source, "scan") else source
         schema = found.to_arrow_batch_reader().schema
         return _of_stream(schema, lambda names, _: found.select(*names).to_arrow_batch_reader())
-    if module == "polars" and hasattr(source, "collect_schema") and hasattr(source, "collect"):
+    if module == "polars" and hasattr(source, "collect"):  # a lazy frame
         schema = to_arrow(source.head(0).collect()).schema
         return _of_stream(schema, partial(_of_lazy_frame, source))
     if hasattr(source, "fetch_arrow_reader"):  # a relation of DuckDB
@@ -249,12 +234,11 @@ def _of_arrow(source: Any, module: str) -> Source:
     return _of_stream(table.schema, lambda names, _: in_batches(table.select(names)), "the table")
 
 
-def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterator[Any]:
+def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterable[Any]:
     frame = frame.select(names)
     if not hasattr(frame, "collect_batches"):
-        return iter([to_arrow(frame.collect())])
-    frames = frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
-    return map(to_arrow, frames)
+        return [frame.collect()]
+    return frame.collect_batches(chunk_size=limits.now.batch_rows, maintain_order=True)
 
 
 def _of_stream(schema: Any, *told: Any) -> Source:
@@ -272,20 +256,17 @@ class Partition:
         types which columns are read as.
     name : str
         What messages call the place: a file, or a part of the table.
-    files : sequence of str
-        The paths of the files on this machine that are read.
     """
 
     stream: Callable[[list[str], Any], Iterable[Any]]
     name: str = "the source"
-    files: Sequence[str] = ()
 
-    def batches(self, number: int, columns: Columns, features: bool) -> Iterator[TableRows]:
+    def batches(self, number: int, columns: Columns) -> Iterator[TableRows]:
         """Yield the rows, some at a time. `number` is that of the partition."""
-        names = columns.names(features) or columns.names()[:1]  # one tells how many rows there are
+        names = columns.names() or columns.schema.names[:1]  # one tells how many rows there are
         with readable(self.name):
             batches = self.stream(names, columns.schema)
-            yield from rows_of_batches(batches, number, self.name, columns, features)
+            yield from rows_of_batches(batches, number, self.name, columns)
 
 
 # Files of columns ---------------------------------------------------------------------------------
@@ -297,9 +278,7 @@ FORMATS = {
     ".ipc": "arrow",
     ".feather": "feather",
     ".csv": "csv",
-    ".csv.gz": "csv",
     ".tsv": "tsv",
-    ".tsv.gz": "tsv",
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 
@@ -355,7 +334,7 @@ def _of_letor(paths: list[str]) -> Source:
         raise ValueError(
             f"query ids must be in all files or none: {ids[True]} has, {ids[False]} not"
         )
-    parts = tuple(Partition(partial(_letor, path), shown(path), [path]) for path in paths)
+    parts = tuple(Partition(partial(_letor, path), shown(path)) for path in paths)
     advice = "write the ids into the LETOR files, as qid:1 after the label of every row"
     return Source(parts, letor_schema(width, True in ids), files=files, advice=advice)
 
@@ -378,7 +357,7 @@ def _format(paths: Sequence[str]) -> str:
         inside = sorted(glob.iglob(f"{glob.escape(name)}/**", recursive=True))
         shown_ones = (one for one in inside if not re.search(r"[/\\][_.]", one[len(name) :]))
         name = next(filter(os.path.isfile, shown_ones), "")
-    kind = next((FORMATS[end] for end in FORMATS if name.lower().endswith(end)), None)
+    kind = FORMATS.get(os.path.splitext(name.lower().removesuffix(".gz"))[1])
     if kind is None and os.path.isfile(name):
         raise ValueError(
             f"{shown(name)}: found no LETOR file, and a name that does not end with one of "
@@ -387,28 +366,25 @@ def _format(paths: Sequence[str]) -> str:
     return kind or "parquet"
 
 
-# What the folder of a table of a lake holds, and what reads the files that the table still has.
+# What the folder of a table of a lake holds, how a name in there ends, and what reads the files
+# that the table still has.
 LAKES = {
-    "_delta_log": "deltalake.DeltaTable(folder)",
-    "metadata": "the table of pyiceberg",
-    ".hoodie": "the snapshot of a table of hudi",
+    "_delta_log": ("", "deltalake.DeltaTable(folder)"),
+    "metadata": (".metadata.json", "the table of pyiceberg"),
+    ".hoodie": ("", "the snapshot of a table of hudi"),
 }
 
 
 def _refuse_lakes(dataset: Any) -> None:
     """Refuse files of a table whose log says which of them still count."""
-    from pyarrow.fs import FileSelector, FileType
+    from pyarrow.fs import FileSelector
 
-    system = dataset.filesystem
-    for folder in sorted(
-        {str(one) for file in dataset.files for one in PurePosixPath(file).parents}
-    ):
-        for log, reader in LAKES.items():
-            path, inside = f"{folder}/{log}", []
+    folders = {folder for file in dataset.files for folder in PurePosixPath(file).parents}
+    for folder in map(str, sorted(folders)):
+        for log, (ending, reader) in LAKES.items():
+            inside, selector = [], FileSelector(f"{folder}/{log}", allow_not_found=True)
             with suppress(OSError):  # nobody may look above the folder that is given
-                if system.get_file_info(path).type == FileType.Directory:
-                    inside = system.get_file_info(FileSelector(path))
-            ending = ".metadata.json" if log == "metadata" else ""
+                inside = dataset.filesystem.get_file_info(selector)
             if any(one.path.endswith(ending) for one in inside):
                 raise ValueError(
                     f"{shown(folder)} has {log!r}, which says which of its files still count: give "
@@ -422,33 +398,29 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     If it `unites` files, their columns are those of all of them, with types that hold all numbers.
     """
     from pyarrow.dataset import get_partition_keys
-    from pyarrow.fs import LocalFileSystem
 
-    files, is_text = SeenFiles([*files_of(dataset)]), _is_text(dataset)
+    files, is_text, schema = SeenFiles([*files_of(dataset)]), _is_text(dataset), dataset.schema
+    folders: set[str] = set()
     try:
         fragments = list(dataset.get_fragments()) if hasattr(dataset, "files") else []
     except ValueError:  # a filter, without which fragments would be read
         fragments = []
     if not fragments:
-        if unites or getattr(dataset, "files", None) == []:
+        if getattr(dataset, "files", None) == []:
             raise ValueError("source must have rows, got no file")
         own = getattr(getattr(dataset, "partitioning", None), "schema", None)
-        paths = getattr(dataset, "files", ())
-        part = Partition(partial(_of_filtered, dataset), "the dataset", paths)
-        return Source((part,), dataset.schema, None, files, own.names if own else (), is_text)
-    schema, parts = dataset.schema, []
-    folders: set[str] = set()
-    texts: dict[tuple[str, Any], str] = {}
+        if own is not None and own.names != schema.names:  # as those are without any folder
+            folders.update(own.names)
+        part = Partition(partial(_of_filtered, dataset), "the dataset")
+        return Source((part,), schema, None, files, folders, is_text)
+    parts = []
     for fragment in fragments:
-        path, keys = fragment.path, get_partition_keys(fragment.partition_expression)
-        _require_own_names(path, keys, texts)
-        folders.update(keys)
-        local = isinstance(getattr(fragment, "filesystem", None), LocalFileSystem)
+        path = fragment.path
+        folders.update(get_partition_keys(fragment.partition_expression))
         with naming(shown(path)), readable(path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
-            stream = partial(_of_file, fragment, shown(path))
-            parts.append(Partition(stream, shown(path), (path,) if local else ()))
+            parts.append(Partition(partial(_of_file, fragment, shown(path)), shown(path)))
     return Source(tuple(parts), schema, None, files, folders, is_text)
 
 
@@ -479,23 +451,6 @@ def _of_file(fragment: Any, name: str, names: list[str], schema: Any) -> Iterato
                 fragment_readahead=0,
                 **_scan_options(fragment.format),
             )
-
-
-def _require_own_names(path: str, keys: dict[str, Any], texts: dict[tuple[str, Any], str]) -> None:
-    """Refuse folders of other names with one value, such as q=007 and q=7, which would merge.
-
-    `keys` has the values that stand in the names of the folders of a file, and `texts` the names of
-    folders up to now, by (column, value).
-    """
-    for folder in path.split("/"):
-        name, _, text = folder.partition("=")
-        if name in keys:
-            known = texts.setdefault((name, keys[name]), text)
-            if known != text:
-                raise ValueError(
-                    f"{shown(path)}: the folders {name}={known} and {name}={text} have one value, "
-                    f"{keys[name]!r}: name them alike, or write the column into the files"
-                )
 
 
 @contextmanager
@@ -621,22 +576,17 @@ def _of_arrays(batch: Sequence[Any], schema: Any, first: int) -> Any:
         if hasattr(X, "tocsr"):
             raise ValueError("X must be dense, got a sparse matrix: fit takes one in memory")
         require_numbers(X, "X")
-        X, y = np.array(real_array(X, "X", keep_float32=True)), np.array(real_array(y, "y"))
+        X = real_array(X, "X", keep_float32=True)
         if X.ndim != 2:
             raise ValueError(f"batches must have X of two dimensions, got {X.ndim}")
-        if y.shape != (len(X),) or not np.isfinite(y).all():
-            raise ValueError(f"y must be {len(X)} finite numbers, one for each row of X")
-        weights = None if weights is None else np.array(check_weights(weights, len(X), "weight"))
-        qid = None if qid is None else np.array(as_ids(qid, len(X)))
-        table = _table_of((X, y, qid, weights))
-        for name in ("qid", "weight") if schema is not None else ():
-            if (name in schema.names) != (name in table.column_names):
-                what = {"qid": "query ids", "weight": "weights"}[name]
-                there = "without" if name in schema.names else "with"
-                raise ValueError(f"batches must all have {what} or none, got a batch {there}")
-        width = X.shape[1] if schema is None else schema.field("X").type.list_size
-        if X.shape[1] != width:
-            raise ValueError(f"X must have {width} columns, got shape {X.shape}")
+        weights = None if weights is None else real_array(weights, "weight")
+        qid = None if qid is None else as_ids(qid, len(X))
+        table = _table_of((X, real_array(y, "y"), qid, weights))
+        if schema is not None and table.column_names != schema.names:
+            raise ValueError(
+                "batches must all have query ids or none, and so weights, got "
+                f"{', '.join(table.column_names)} after {', '.join(schema.names)}"
+            )
     except ValueError as error:
         raise placed_error(f"the source, rows from {first} on, counted from 0: {error}") from error
-    return table
+    return copied(table)

@@ -37,7 +37,6 @@ class SparkEngine:
         self,
         partitions: object,
         columns: Columns,
-        features: bool,
         function: Callable[..., Results],
         ordered: bool,
     ) -> Results:
@@ -46,14 +45,13 @@ class SparkEngine:
         For an order, Spark must not leave columns out before it shuffles, which would send rows
         elsewhere. Otherwise results come by the numbers of the partitions, all of which have some.
         """
-        names = columns.names(features)
+        names = columns.names()
 
         def of_partition(batches: Iterable[Any]) -> Iterator[Any]:
-            number, name = _number(), f"partition {_number()}"
+            number, own = _number(), _named(batches, names)
             with threads(1):
-                own = _named(batches, names)
-                rows = rows_of_batches(own, number, name, columns, features)
-                yield from _packed(function(rows, name))
+                rows = rows_of_batches(own, number, f"partition {number}", columns)
+                yield from _packed(function(rows))
 
         frame = _numbered(self._frame, names, ordered).mapInArrow(of_partition, SCHEMA)
         with _naming_the_limit():
@@ -69,7 +67,7 @@ class SparkEngine:
         for number in range(max(found, default=-1) + 1):
             yield from map(_unpacked, found.get(number, ()))
             if number not in found:
-                yield from function((), "")
+                yield from function(())
 
 
 def _quoted(name: str) -> str:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import pairgram._core as _core
-from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, require_finite, verbatim
+from pairgram._support.checks import AnyArray, Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.hashed_ids import hash_ids, mix
 from pairgram.data.queries import Queries
-from pairgram.tables.columns import TableRows, changed, shown_id, together
+from pairgram.tables.columns import TableRows, changed, together
 
 
 class SeenFiles:
@@ -30,6 +29,13 @@ class SeenFiles:
 
     def __init__(self, files: Sequence[tuple[Any, Sequence[str]]] = ()) -> None:
         self._files, self._marks = files, _marks(files)
+
+    @property
+    def local(self) -> list[str]:
+        """The paths of those on this machine."""
+        return [
+            path for system, paths in self._files if system.type_name == "local" for path in paths
+        ]
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -153,7 +159,7 @@ def drawn_of(size: int, before: Sequence[int], with_gaps: bool, rows: TableRows)
     """
     if not with_gaps:
         require_finite(rows.X, "X")
-    first = before[rows.partition] + rows.first
+    first = before[rows.place.partition] + rows.place.first
     return Drawn(np.arange(first, first + rows.n_rows), rows).drawn(size)
 
 
@@ -172,15 +178,12 @@ class Survey:
     labels : ndarray of shape (n_labels,)
         A few labels, which a metric accepts only if it accepts all of the table: the lowest, the
         highest, and one that is no whole number, if there is any.
-    kinds : dict of str to int
-        What the query ids are, and the number of a partition that has such ids.
     parts : tuple of (places, hashes, groups)
         For queries in any order, the places of their first rows; see `TableRows.begins`. The hashes
         of their ids, and the ids of their groups; None if they have none.
     """
 
     labels: Vector
-    kinds: dict[str, int]
     parts: tuple[tuple[Rows, Any, Any], ...]
 
     @classmethod
@@ -188,12 +191,12 @@ class Survey:
         """Return the survey of some rows of whole queries."""
         y = np.zeros(1) if rows.y is None else rows.y
         part = (rows.begins, hash_of_runs(rows), _groups_of_runs(rows))
-        return cls(_few(y), {_kind_of_ids(rows.ids): rows.partition}, (part,))
+        return cls(_few(y), (part,))
 
     def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
         labels = _few(np.concatenate([self.labels, other.labels]))
-        return Survey(labels, other.kinds | self.kinds, self.parts + other.parts)
+        return Survey(labels, self.parts + other.parts)
 
     @cached_property
     def queries(self) -> tuple[Any, Any, Any]:
@@ -245,25 +248,9 @@ def _groups_of_runs(rows: TableRows) -> AnyArray | None:
     """Return the id of the group of every query; a query in two groups is an error."""
     if rows.groups is None:
         return None
-    ends = np.cumsum(rows.sizes)
-    first = rows.groups[ends - rows.sizes]
-    differs = rows.groups != np.repeat(first, rows.sizes)
-    if differs.any():
-        row = int(np.argmax(differs))
-        run = int(np.searchsorted(ends, row, side="right"))
-        query = "the only query" if rows.ids is None else f"query {shown_id(rows.ids[run:])}"
-        found, before = shown_id(rows.groups[row:]), shown_id(first[run:])
-        text = f"must be constant within a query: {query} has {found} after {before}"
-        raise ArgumentError("groups", verbatim(text))
-    return first
-
-
-def _kind_of_ids(ids: AnyArray | None) -> str:
-    """Return what query ids of one type are. Ids of different kinds are never equal."""
-    if ids is None or isinstance(ids[0], str):
-        return "absent" if ids is None else "text"
-    is_number = ids.dtype.kind in "biuf" or isinstance(ids[0], Decimal)
-    return "numbers" if is_number else type(ids[0]).__name__
+    queries = Queries.of_sizes(rows.sizes, rows.ids)
+    queries.groups(rows.groups)
+    return rows.groups[queries.starts()]
 
 
 def hash_of_runs(rows: TableRows) -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
 
 from pairgram._rooms import public
 from pairgram._support import limits, machine
-from pairgram._support.arrays import columns_of, entries_of, kind_of, without_names
+from pairgram._support.arrays import columns_of, kind_of, without_names
 from pairgram._support.checks import (
     ArgumentError,
     Vector,
@@ -27,7 +28,6 @@ from pairgram.features.row_values import Chain
 from pairgram.tables.columns import (
     GAPS,
     Columns,
-    Place,
     TableRows,
     changed,
     placed_error,
@@ -120,11 +120,6 @@ class Table:
         return "LETOR" in self.advice
 
     @property
-    def names_of_columns(self) -> list[str]:
-        """The names of all columns of the source."""
-        return list(self.layout.schema.names)
-
-    @property
     def has_queries(self) -> bool:
         """Whether rows have query ids."""
         return self.layout.qid is not None or self.is_one_list
@@ -148,17 +143,15 @@ class Table:
             If there are no rows; or if the files are not those that `scan` saw, or the source has
             other numbers of rows than in an earlier pass.
         """
-        own = partial(fold, task)
-        results = self._results(task.reads_features, own, ordered=False)
+        columns = self.layout if task.reads_features else self.layout.without_features()
+        results = self._results(columns, partial(fold, task), ordered=False)
         with self._naming_infinity(), closing(results) as parts:
             if self.partitions:
                 part = in_tree(parts, len(self.partitions), lambda a, b: a.join(b, task))
             else:
                 part = join_by_id(list(parts), task)
             before = self._known.setdefault("n_rows", part.n_rows)
-            if len(before) != len(part.n_rows):
-                raise changed(f"it had {len(before)} partitions, and has {len(part.n_rows)}")
-            for number, (old, new) in enumerate(zip(before, part.n_rows, strict=True)):
+            for number, (old, new) in enumerate(zip_longest(before, part.n_rows, fillvalue=0)):
                 if old != new:
                     raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
             result = part.close(task)
@@ -168,13 +161,11 @@ class Table:
         return result
 
     def _results(
-        self, features: bool, function: Callable[..., Results], ordered: bool = True
+        self, columns: Columns, function: Callable[..., Results], ordered: bool = True
     ) -> Generator[Any]:
         """Yield the results of a pass that are not None."""
         with self.files.unchanged():
-            for result, n_rows in self.engine.each(
-                self.partitions, self.layout, features, function, ordered
-            ):
+            for result, n_rows in self.engine.each(self.partitions, columns, function, ordered):
                 if self.progress is not None and n_rows:
                     self.progress(n_rows)
                 if result is not None:
@@ -198,7 +189,7 @@ class Table:
             At the end, if the files are not those that `scan` saw.
         """
         with self._naming_infinity():
-            yield from self._results(True, partial(mapped, function))
+            yield from self._results(self.layout, partial(mapped, function))
 
     @contextmanager
     def _naming_infinity(self) -> Iterator[None]:
@@ -213,13 +204,8 @@ class Table:
                 rows = self.for_scores().watched(None)
                 if rows.layout.fill is not None:  # which may be NaN
                     rows = rows.filling(np.zeros(rows.n_features))
-                for found in filter(None, rows.each(_first_infinite)):
-                    number, first, what, row, column = found
-                    place = Place(self._name_of(number), number, first).row(row)
-                    name = repr(rows.layout.feature_names()[column])
-                    raise placed_error(
-                        f"{place}: column {name} must be finite, got {what}"
-                    ) from error
+                for _ in rows.each(partial(_refuse_infinity, rows.layout.feature_names())):
+                    pass
             raise
 
     def survey(self) -> Survey:
@@ -231,24 +217,14 @@ class Table:
             If the rows of a query do not stand together.
         """
         if "survey" not in self._known:
-            self._keep(self.reduce(Task(Survey.of, Survey.join, False, self.has_queries)))
+            found = self.reduce(Task(Survey.of, Survey.join, False, self.has_queries))
+            if (number := found.scattered) is not None:
+                ids = self.of_rows(partial(ids_with, number), lambda *both: max(both, key=len))
+                column = verbatim(self.layout.qid or "query id")
+                text = f"the rows of query {verbatim(shown_id(ids))} do not stand together: sort "
+                raise ArgumentError(None, f"{text}{{place}} by {column}", place="the table")
+            self._known["survey"] = found
         return self._known["survey"]
-
-    def _keep(self, found: Survey) -> None:
-        """Keep a survey, after a check of the query ids."""
-        if len(found.kinds) > 1:
-            kinds = " and ".join(
-                f"{kind} in {self._name_of(number)}" for kind, number in sorted(found.kinds.items())
-            )
-            raise ValueError(
-                f"query ids must be of one type, because others are never equal, got {kinds}"
-            )
-        if found.scattered is not None:
-            ids = self.of_rows(partial(ids_with, found.scattered), lambda *both: max(both, key=len))
-            column = verbatim(self.layout.qid or "query id")
-            text = f"the rows of query {verbatim(shown_id(ids))} do not stand together: sort "
-            raise ArgumentError(None, f"{text}{{place}} by {column}", place="the table")
-        self._known["survey"] = found
 
     def _name_of(self, number: int) -> str:
         """Return what messages call a partition."""
@@ -258,7 +234,9 @@ class Table:
     def in_memory(self) -> TableRows | None:
         """Return all rows, which are read once, or None if they and their copies do not fit."""
         return (
-            of_parts(list(self.each(_as_they_are))) if machine.fits(self.bytes_in_memory) else None
+            of_parts(list(self.each(lambda rows: rows)))
+            if machine.fits(self.bytes_in_memory)
+            else None
         )
 
     def rows(self) -> TableRows:
@@ -269,7 +247,7 @@ class Table:
         ValueError
             If there is no row.
         """
-        return of_parts(list(self.for_scores(with_ids=True).each(_as_they_are)))
+        return of_parts(list(self.for_scores(with_ids=True).each(lambda rows: rows)))
 
     @property
     def bytes_in_memory(self) -> float:
@@ -296,16 +274,14 @@ class Table:
             return self.filling(np.array(np.broadcast_to(value, self.n_features)))
         known = self.with_gaps()
         if value == "mean":
-            weights, means = known.of_rows(_means, _join_means)
+            weights, means = known.of_rows(
+                lambda rows: known_means(rows.X, rows.weights), _join_means
+            )
             fill = np.where(weights > 0, means, np.nan)
         else:
             drawn = known.sample(limits.now.sample_rows, with_gaps=True).rows
             fill = known_medians(drawn.X, drawn.weights)
-        table = self.filling(without_unknown(fill, value, self.feature_names))
-        if not np.isfinite(fill[~np.isnan(fill)]).all():
-            with table._naming_infinity():
-                raise ArgumentError("X", "must not hold infinity", found="infinity")
-        return table
+        return self.filling(without_unknown(fill, value, self.feature_names))
 
     def with_gaps(self) -> Self:
         """Return the same table, whose missing values are NaN."""
@@ -329,22 +305,10 @@ class Table:
             If the table has other features than the model was fitted to.
         """
         if (scorer := self._scorer_of_text(model)) is not None:
-            table = self._with_texts(scorer.names, scorer.texts, scorer.feature_names_in_)
+            table = self._with_texts(scorer)
             return table, scorer.of_columns(table.layout.feature_names())
         n_features = getattr(model, "n_features_in_", self.n_features)
-        names = getattr(model, "feature_names_in_", None)
-        table = self.widened(n_features).with_features(names)
-        if table.n_features != n_features:
-            advice = "" if self.advice else ": give{= scan} their names, as {features=}"
-            raise ArgumentError(
-                None,
-                f"the table must have the {n_features} features of fit, got {self.n_features}"
-                f"{advice}",
-            )
-        if names is not None and table.feature_names not in (None, list(names)):
-            raise ValueError(
-                f"the table must have the features of fit, {list(names)}, got {self.feature_names}"
-            )
+        table = self.with_features_of_fit(n_features, getattr(model, "feature_names_in_", None))
         best = getattr(model, "best_estimator_", model)
         fill = Chain.of(getattr(best, "feature_map_", None)).fill
         if table.layout.fill is not None:
@@ -370,11 +334,15 @@ class Table:
             kind_of(own.schema.field(name).type) not in ("numbers", "lists")
             for name in own.features
         )
-        last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
-        named = not self.advice and names is not None
-        if named and hasattr(last, "row_scorer"):
-            reads_text = has_text or _knows_text(pipeline)
-            return public("row_scorer")(pipeline) if reads_text else None
+        scorer: Any = None
+        if hasattr(pipeline, "steps") and names is not None and not self.advice:
+            try:
+                scorer = public("row_scorer")(pipeline)
+            except (AttributeError, TypeError, ValueError) as error:
+                if has_text and isinstance(error, ValueError):
+                    raise
+        if scorer is not None and (has_text or scorer.texts):
+            return scorer
         if has_text and not hasattr(pipeline, "row_scorer"):
             raise ValueError(
                 "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
@@ -383,44 +351,30 @@ class Table:
             )
         return None
 
-    def _with_texts(
-        self, names: Sequence[str], texts: Mapping[str, frozenset[str]], fitted: Sequence[str]
-    ) -> Self:
-        """Return the table with the columns that a pipeline reads, some of which are text.
-
-        Parameters
-        ----------
-        names : sequence of str
-            The features that it reads.
-        texts : mapping of str to frozenset of str
-            Those of them that are text, with the categories that it knows.
-        fitted : sequence of str
-            The features that it was fitted to.
+    def _with_texts(self, scorer: Any) -> Self:
+        """Return the table with the columns that a `PipelineScorer` reads, some of which are text.
 
         Raises
         ------
         ValueError
             If a column is not there, or has lists of another length than in the fit.
         """
-        own = self.layout.features
-        columns = [name if name in own else name.rpartition("[")[0] for name in names]
-        for name, column in zip(names, columns, strict=True):
+        layout, own = self.layout, self.layout.features
+        columns = {name if name in own else name.rpartition("[")[0]: name for name in scorer.names}
+        for column, name in columns.items():
             if column not in own:
                 text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
                 raise ArgumentError(None, text, place="the table")
-        wanted: list[str] = []
-        for column in dict.fromkeys(columns):
-            entries = entries_of(column, own[column] + 1) if own[column] else []
-            wanted += [name for name in entries if name in fitted] or [column]
-        table = self.with_features(wanted)
-        layout, folders = table.layout, self.folders
-        gaps = {
-            name: GAPS - known if layout.is_text and name not in folders else frozenset()
-            for name, known in texts.items()
-        }
-        kinds = {name: "string" for name in texts if layout.is_text and name not in folders}
-        schema = with_types(layout.schema, kinds)
-        return replace(table, layout=replace(layout, texts=gaps, schema=schema))
+            if own[column]:
+                entries = [one.startswith(f"{column}[") for one in scorer.feature_names_in_]
+                require_width(column, sum(entries), own[column])
+        features = {column: own[column] for column in columns}
+        in_files = [name for name in scorer.texts if layout.is_text and name not in self.folders]
+        gaps = dict.fromkeys(scorer.texts, frozenset[str]())
+        gaps |= {name: GAPS - scorer.texts[name] for name in in_files}
+        schema = with_types(layout.schema, dict.fromkeys(in_files, "string"))
+        layout = replace(layout, features=features, texts=gaps, schema=schema)
+        return replace(self, layout=layout)
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
@@ -441,6 +395,28 @@ class Table:
             require_width(name, width, own[name])
         return replace(self, layout=replace(layout, features=features))
 
+    def with_features_of_fit(
+        self, n_features: int, names: Sequence[Any] | None, argument: str | None = None
+    ) -> Self:
+        """Return the same table with the features of a fit, in their order.
+
+        Raises
+        ------
+        ValueError
+            If it has others. The message names the `argument` that the table is, if it is one.
+        """
+        table, what = self.widened(n_features).with_features(names), "the table " * (not argument)
+        if table.n_features != n_features:
+            advice = "" if self.advice else ": give{= scan} their names, as {features=}"
+            raise ArgumentError(
+                argument,
+                f"{what}must have the {n_features} features of fit, got {self.n_features}{advice}",
+            )
+        if names is not None and table.feature_names not in (None, list(names)):
+            text = f"must have the features of fit, {list(names)}, got {self.feature_names}"
+            raise ArgumentError(argument, f"{what}{verbatim(text)}")
+        return table
+
     def widened(self, width: int) -> Self:
         """Return a table of LETOR files with at least so many features: the files leave zeros out.
 
@@ -456,10 +432,11 @@ class Table:
         if self.layout.label is None:
             raise ArgumentError(what, "needs labels: give{= scan} the column, as {label=}")
 
-    @property
-    def advice_on_ids(self) -> str:
-        """What an `ArgumentError` advises if the rows have no query ids."""
-        return self.advice or "give{= scan} the column of their ids, as {qid=}"
+    def require_queries(self, argument: str | None, what: str, otherwise: str = "") -> None:
+        """Raise an `ArgumentError` if the rows have no query ids, which says `what` needs them."""
+        if not self.has_queries:
+            advice = self.advice or "give{= scan} the column of their ids, as {qid=}"
+            raise ArgumentError(argument, f"{what}: {advice}{otherwise}")
 
     def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
         """Raise a ValueError if a file to write is one that rows are read from.
@@ -471,7 +448,7 @@ class Table:
             What the message calls it.
         """
         target = os.path.realpath(os.fspath(output))
-        for file in (file for part in self.partitions for file in part.files):
+        for file in self.files.local:
             if os.path.realpath(file) == target:
                 raise ValueError(
                     f"{name} must not be a file that the table reads, got {shown(file)}"
@@ -502,28 +479,14 @@ def of_parts(parts: list[TableRows]) -> TableRows:
     return together(parts)
 
 
-def _as_they_are(rows: TableRows) -> TableRows:
-    return rows
-
-
-def _means(rows: TableRows) -> Any:
-    return known_means(rows.X, rows.weights)
-
-
 def _join_means(first: Any, second: Any) -> Any:
     total = first[0] + second[0]
     share = np.divide(second[0], total, out=np.zeros(len(total)), where=total > 0)
     return total, first[1] + share * (second[1] - first[1])
 
 
-def _first_infinite(rows: TableRows) -> tuple[Any, ...] | None:
-    found = first_not_finite(rows.X)
-    return None if found is None else (rows.partition, rows.first, *found)
-
-
-def _knows_text(step: object) -> bool:
-    """Tell whether a fitted transformer, or a part of it, has categories that are text."""
-    parts = [*getattr(step, "steps", ()), *getattr(step, "transformers_", ())]
-    return any(_knows_text(part[1]) for part in parts) or any(
-        isinstance(value, str) for known in getattr(step, "categories_", ()) for value in known
-    )
+def _refuse_infinity(names: Sequence[str], rows: TableRows) -> None:
+    if (found := first_not_finite(rows.X)) is not None:
+        what, row, column = found
+        place = rows.place.row(row)
+        raise placed_error(f"{place}: column {names[column]!r} must be finite, got {what}")

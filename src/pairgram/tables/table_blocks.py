@@ -105,14 +105,7 @@ class Blocks(Dataset[B]):
 
     def counting(self, counts: Callable[[TableRows], Vector]) -> Blocks[B]:
         """Return the data set whose row weights are multiplied by counts of the table's rows."""
-        return replace(self, step=partial(_counted, self.step, counts))
-
-
-def _counted(
-    data: Callable[[TableRows], RankingData], counts: Callable[[TableRows], Vector], rows: TableRows
-) -> RankingData:
-    """Make rows of a table into data whose row weights are multiplied by counts."""
-    return data(rows).counting(counts(rows))
+        return replace(self, step=lambda rows: self.step(rows).counting(counts(rows)))
 
 
 def _in_turn(first: Callable[[Any], Any], then: Callable[[Any], S], rows: object) -> S:

@@ -56,35 +56,33 @@ class Folds:
         ValueError
             If `cv` is something else, or if there are fewer queries than folds.
         """
-        if not table.has_queries:
-            raise ArgumentError("cv", f"needs query ids to make folds of: {table.advice_on_ids}")
+        table.require_queries("cv", "needs query ids to make folds of")
         begins, groups = table.survey().begins, table.survey().group_of
         forward = isinstance(cv, str) and cv == FORWARD
-        if not (forward or cv is None or isinstance(cv, (QueryKFold, Integral))):
-            raise ValueError(
-                f"cv must be None, a number of folds >= 2, a QueryKFold or {FORWARD!r} for a "
-                f"table, whose rows have no numbers, got {cv!r}"
-            )
         if forward and groups is None:
             raise ArgumentError(
                 None,
                 f"{{cv={cv!r}}} holds every group out by the model of the groups before it: give "
                 "scan the column, as {groups=}",
             )
-        if (forward or cv is None) and groups is not None:
+        if groups is not None and (forward or cv is None):
             folds, n = groups, int(groups.max()) + 1
             if n < 2:
                 raise ArgumentError(
                     "groups", "must be two or more, one to fit to and one to hold out"
                 )
+        elif not isinstance(cv, (QueryKFold, Integral)):
+            raise ValueError(
+                f"cv must be None, a number of folds >= 2, a QueryKFold or {FORWARD!r} for a "
+                f"table, whose rows have no numbers, got {cv!r}"
+            )
         else:
-            held = np.arange(len(begins))
+            held, what = np.arange(len(begins)), "queries"
             if groups is not None:  # in the order of their first queries
-                held = Queries.make(len(groups), qid=groups).index()
-            what = () if groups is None else ("groups",)
+                held, what = Queries.make(len(groups), qid=groups).index(), "groups"
             try:
                 splitter = cv if isinstance(cv, QueryKFold) else QueryKFold(cv)
-                folds = splitter.fold_of_query(int(held.max()) + 1, *what)[held]
+                folds = splitter.fold_of_query(int(held.max()) + 1, what)[held]
             except ValueError as error:
                 found = ONE_QUERY if len(begins) == 1 else None
                 raise ArgumentError(None, verbatim(f"cv={cv!r}: {error}"), found=found) from error
@@ -130,16 +128,10 @@ def parts_of(
     return [(fold, data.take(np.flatnonzero(fold_of_row == fold))) for fold in present]
 
 
-@dataclass(frozen=True, eq=False)
-class OutsideFold:
-    """How often rows of a table count where one fold is held out."""
-
-    folds: Folds
-    fold: int
-
-    def __call__(self, rows: TableRows) -> Vector:
-        known = self.folds.trains(self.fold, self.folds.of_runs(rows))
-        return np.repeat(known, rows.sizes).astype(np.float64)
+def outside_fold(folds: Folds, fold: int, rows: TableRows) -> Vector:
+    """Return how often rows of a table count where one fold is held out."""
+    known = folds.trains(fold, folds.of_runs(rows))
+    return np.repeat(known, rows.sizes).astype(np.float64)
 
 
 # What returns the scores of the rows of a judge by models that have not seen them,
@@ -178,10 +170,12 @@ class TableJudge:
     leaves_out: bool = False
     splits: ClassVar[None] = None  # as lists of rows, which a table has not
 
-    def counts(self) -> list[OutsideFold]:
+    def counts(self) -> list[Callable[[TableRows], Vector]]:
         """Return how often every split trains on each row of some rows."""
         folds = self.folds
-        return [] if folds is None else [OutsideFold(folds, k) for k in range(folds.first, folds.n)]
+        if folds is None:
+            return []
+        return [partial(outside_fold, folds, fold) for fold in range(folds.first, folds.n)]
 
     def judge_models(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import IO, Any
 
 from pairgram._support.arrays import require_columns
@@ -69,11 +70,6 @@ def predict(
     >>> pairgram.predict(model, table, output="scores.parquet")
     2000
     """
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        message = "pairgram.predict needs pyarrow: pip install 'pairgram[parquet]'"
-        raise ImportError(message) from error
     if as_stream(table) is None:
         raise TypeError(f"table must be a table of pairgram.scan, got {type(table).__name__}")
     if output is not None:
@@ -88,8 +84,7 @@ def predict(
         keep = [] if table.layout.qid is None else [table.layout.qid]
     keep = [keep] if isinstance(keep, str) else list(keep)
     refuse_repeated(keep, "keep")
-    names = table.names_of_columns
-    require_columns(keep, names, "keep", "the table")
+    require_columns(keep, table.layout.schema.names, "keep", "the table")
     if SCORE in keep:
         raise ArgumentError("keep", f"must not name {SCORE!r}, which is the column of the scores")
     batches = _tables(table.scored(model, tuple(keep)))
@@ -109,20 +104,13 @@ def write_tables(file: IO[bytes], ending: str, batches: Iterator[Any]) -> int:
     ValueError
         If there are no rows, or a column that text cannot hold, such as one of lists.
     """
-    n_rows = 0
-    writer: Any = None
-    try:
-        for batch in batches:
-            writer = writer or _writer(file, ending, batch.schema)
+    n_rows, first = 0, next(batches, None)
+    if first is None:
+        raise no_rows()
+    with _writer(file, ending, first.schema) as writer:
+        for batch in chain([first], batches):
             writer.write_table(batch)
             n_rows += batch.num_rows
-        if writer is None:
-            raise no_rows()
-        writer.close()
-    except BaseException:
-        if hasattr(writer, "is_open"):
-            writer.is_open = False  # otherwise its finalizer writes to the closed file
-        raise
     return n_rows
 
 
