@@ -875,3 +875,14 @@ def test_tables_of_pyiceberg(tmp_path):
     table.append(ROWS.frame)
     check(scan(table, **NAMES))
     check(scan(table.scan(row_filter="query >= 0"), **NAMES))
+
+
+def test_folders_whose_names_are_one_number_are_refused(tmp_path):
+    for name in ("007", "7", "8"):
+        (tmp_path / f"q={name}").mkdir()
+        rows = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [0.0, 1.0, 2.0]})
+        rows.to_parquet(tmp_path / f"q={name}" / "rows.parquet")
+    with pytest.raises(ValueError, match="the folders q=007 and q=7 have one value, 7"):
+        scan(tmp_path, label="y", qid="q")
+    (tmp_path / "q=7").rename(tmp_path / "q=009")
+    assert scan(tmp_path, label="y", qid="q").survey().n_queries == 3

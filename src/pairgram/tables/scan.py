@@ -78,9 +78,8 @@ def scan(
           compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow, without
           patterns; with fsspec, give ``pyarrow.dataset.dataset(paths, filesystem=...)``.
           Files have the columns of all of them together, and miss the values of those that they
-          lack. Folder names such as ``day=1`` become a column, whose values are what pyarrow takes
-          them for: ``q=007`` and ``q=7`` are one number. A file may hold a column of the same name,
-          whose values are replaced, only in Arrow's type of the folder: int32 or string.
+          lack. Folder names such as ``day=1`` become a column. A file may hold a column of the same
+          name, whose values are replaced, only in Arrow's type of the folder: int32 or string.
         - A table of deltalake or pyiceberg, a ``pyarrow.dataset``, or a relation of DuckDB, which
           is asked anew in every pass: let it end in ``ORDER BY`` the query.
         - A frame of pandas or polars, lazy or not, a table or record batch of pyarrow, or what else

@@ -413,15 +413,34 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
             folders.update(own.names)
         part = Partition(partial(_of_filtered, dataset), "the dataset")
         return Source((part,), schema, None, files, folders, is_text)
-    parts = []
+    parts: list[Partition] = []
+    texts: dict[tuple[str, Any], str] = {}
     for fragment in fragments:
-        path = fragment.path
-        folders.update(get_partition_keys(fragment.partition_expression))
+        path, keys = fragment.path, get_partition_keys(fragment.partition_expression)
+        _require_own_names(path, keys, texts)
+        folders.update(keys)
         with naming(shown(path)), readable(path):
             if unites:
                 schema = common_schema(schema, fragment.physical_schema)
             parts.append(Partition(partial(_of_file, fragment, shown(path)), shown(path)))
     return Source(tuple(parts), schema, None, files, folders, is_text)
+
+
+def _require_own_names(path: str, keys: dict[str, Any], texts: dict[tuple[str, Any], str]) -> None:
+    """Refuse folders of other names with one value, such as q=007 and q=7, which would merge.
+
+    `keys` has the values that stand in the names of the folders of a file, and `texts` the names of
+    folders up to now, by (column, value).
+    """
+    for folder in path.split("/"):
+        name, _, text = folder.partition("=")
+        if name in keys:
+            known = texts.setdefault((name, keys[name]), text)
+            if known != text:
+                raise ValueError(
+                    f"{shown(path)}: the folders {name}={known} and {name}={text} have one value, "
+                    f"{keys[name]!r}: name them alike, or write the column into the files"
+                )
 
 
 def _of_filtered(dataset: Any, names: list[str], _: object) -> Any:
