@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from inspect import getattr_static
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from pairgram.export.encoders import encoded, is_gap, one_hot_codes, ordinal_codes, target_codes
+from pairgram.export.encoders import encoded, is_gap
 from pairgram.export.formulas import Column, computed_before, constant, product, through
 
 Formulas = Callable[[Any, list[Column], str], list[Column]]
@@ -159,11 +158,11 @@ FORMULAS: Mapping[str, Formulas] = {
     "MinMaxScaler": _scaler,
     "MaxAbsScaler": _scaler,
     "RobustScaler": _scaler,
-    "OneHotEncoder": partial(encoded, one_hot_codes),
-    "OrdinalEncoder": partial(encoded, ordinal_codes),
+    "OneHotEncoder": encoded,
+    "OrdinalEncoder": encoded,
     "FunctionTransformer": _function,
     "KBinsDiscretizer": _bins,
-    "TargetEncoder": partial(encoded, target_codes),
+    "TargetEncoder": encoded,
     "PolynomialFeatures": _powers,
     "SimpleImputer": _imputer,
     "ColumnTransformer": _of_columns,
