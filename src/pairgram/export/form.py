@@ -44,9 +44,9 @@ class _Named:
     atoms: Mapping[str, Atom] = MappingProxyType({})  # what features are, by their names
     definitions: Any = ()  # of features that the engine computes from fields
 
-    def named(self, names: tuple[str, ...], texts: tuple[str, ...] = ()) -> Self:
-        """Return the model with its names set."""
-        self.feature_names, self.text_names = names, texts
+    def named(self, names: tuple[str, ...], texts: tuple[str, ...] = (), **more: Any) -> Self:
+        """Return the model with its names, and other attributes, set."""
+        vars(self).update(feature_names=names, text_names=texts, **more)
         return self
 
 

@@ -205,7 +205,7 @@ class Column:
         if self.kind == "lookup":
             return self.mapped(lambda own: float(own != own), "")
         self.filled(0.0)
-        return constant(0.0, self.source, missing=float(self.has_gaps))
+        return constant(0.0, float(self.has_gaps), self.source)
 
     def parts(self) -> tuple[float, list[tuple[float, Atom]]]:
         """Return the column as a constant and weighted atoms."""
@@ -231,11 +231,9 @@ class Column:
         return first, [pair for pair in pairs if pair[0] != 0]
 
 
-def constant(value: float, source: int = 0, *, missing: float | None = None) -> Column:
-    """Return a column of one value, but where the source has none."""
-    return Column(
-        source, "lookup", (), np.array([value]), missing=value if missing is None else missing
-    )
+def constant(value: float, missing: float, source: int = 0) -> Column:
+    """Return a column of one value, and of another where the source has none."""
+    return Column(source, "lookup", (), np.array([value]), missing)
 
 
 def product(left: Column, right: Column) -> Column:

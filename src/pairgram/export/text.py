@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pairgram._support.parameters import check_text
 from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
 from pairgram.export.formulas import Atom, Sum, Times, Value, entries_of
 
@@ -277,8 +278,7 @@ def to_sql(
     >>> print(export.to_sql(model, features=["bm25", "price"], dialect="sqlite"))
     (-3.07...) * CAST("bm25" AS REAL) + 0.0500... * CAST("price" AS REAL)
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"dialect must be 'standard' or 'sqlite', got {dialect!r}")
+    check_text("dialect", dialect, DIALECTS)
     form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
     quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
     # DuckDB computes columns of REAL in float32, and SQLite compares columns of text as text.
@@ -296,9 +296,7 @@ def to_sql(
             )
     gaps = [f"{one} IS NULL" for one in clean]
     text = expression(form, clean, DIALECTS[dialect], gaps, wide)
-    exported = SqlExpression(text).named(form.names, form.texts)
-    exported.dialect = dialect
-    return exported
+    return SqlExpression(text).named(form.names, form.texts, dialect=dialect)
 
 
 def _of_table(name: str, cases: list[Case]) -> str:

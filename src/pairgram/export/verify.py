@@ -158,7 +158,7 @@ def verify(
     >>> export.verify(source, model, X, qid).n_reordered
     0
     """
-    if not isinstance(exported, tuple(ENGINES)):
+    if type(exported) not in ENGINES:
         raise TypeError(
             "exported must be what a function of pairgram.export returned, got "
             f"{type(exported).__name__}"
@@ -210,22 +210,20 @@ def verify(
 def _of_table(model: Any, given: Any) -> tuple[Any, Any, Any, Any]:
     """Return a model, the rows of a table that it takes, their query ids, and scores if known."""
     table, scorer = given.for_model(model)
-    takes_frames = not hasattr(scorer, "coef_")  # a pipeline, or a search
-    if not takes_frames:
+    is_ranker = hasattr(scorer, "coef_")  # and no pipeline or search, which take frames
+    if is_ranker:
         model = scorer
     if Chain.of(getattr(model, "feature_map_", None)).fill is not None:  # an engine may not know
         table = table.filling(np.full(table.n_features, np.nan))
     rows = table.rows()
-    if not takes_frames:
+    if is_ranker:
         return model, rows.X, rows.query, None
     frame = _frame(rows.X, table.feature_names)
     # Missing text is one category to engines. An encoder tells None from NaN.
-    gaps = frame[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
-    frame, own = frame.reindex(columns=model.feature_names_in_), np.empty(len(gaps))
-    if gaps.any():
-        own[gaps] = scorer.predict(rows.X[gaps])
-    if not gaps.all():
-        own[~gaps] = model.predict(frame[~gaps])
+    known = frame[list(table.layout.texts or ())].notna().all(axis=1).to_numpy()
+    frame, own = frame.reindex(columns=model.feature_names_in_), scorer.predict(rows.X)
+    if known.any():
+        own[known] = model.predict(frame[known])
     return model, frame, rows.query, own
 
 
@@ -312,8 +310,7 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
 
 def _scores(exported: Any, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
-    score = next(score for kind, score in ENGINES.items() if isinstance(exported, kind))
-    return score(exported, _columns(exported, X))
+    return ENGINES[type(exported)](exported, _columns(exported, X))
 
 
 def _dtype(exported: Any) -> Any:
