@@ -112,28 +112,29 @@ OF_RIDGE = {
 OF_MACHINE = {**OF_RIDGE, **stored("PairwiseELM", "n_nodes", "activation", "random_state", "C")}
 
 
+def _columns(names: Any, sizes: Sizes) -> None:
+    """Check that names and fills are of all columns of the rows as they are given."""
+    features, filled = sizes["features"], sizes.get("filled", sizes["features"])
+    require(names is None or len(names) == features, f"want {features} names of features")
+    require(filled == features, f"fill_values is of {filled} features, but there are {features}")
+
+
 def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     fitted, features = settings["fitted"], sizes["features"]
-    require(
-        fitted["n_features_in_"] == features,
-        f"fitted.n_features_in_ is {fitted['n_features_in_']}, but the features are {features}",
-    )
+    known = fitted["n_features_in_"]
+    require(known == features, f"fitted.n_features_in_ is {known}, but the features are {features}")
     if (prior := settings.get("prior")) is not None:
         known = prior["settings"]["fitted"]["n_features_in_"]
         require(known == features, f"prior is of {known} features, but the model of {features}")
-    names = fitted.get("feature_names_in_")
-    require(names is None or len(names) == features, f"want {features} names of features")
+    _columns(fitted.get("feature_names_in_"), sizes)
     if (n_draws := settings.get("n_estimators")) is not None:
         nodes = (settings["feature_map"] or {}).get("kind") == "RandomNodes"
         what = "must be RandomNodes, as many for each of n_estimators"
         require(nodes and sizes["outputs"] % n_draws == 0, f"feature_map {what}")
-    known = {name for name in ("variances", "covariances") if name in arrays}
-    require(len(known) != 1, "variances and covariances must be there together")
-    require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
-    n_filled = sizes.get("filled", features)
-    require(
-        n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
-    )
+    both = ("variances" in arrays) == ("covariances" in arrays)
+    require(both, "variances and covariances must be there together")
+    variances = arrays.get("variances", np.zeros(1))
+    require(variances.min() >= 0, "variances must be >= 0")
 
 
 def _kind(settings: Record) -> Kind:
@@ -182,10 +183,8 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(outputs >= 1, "sums must have two rows and columns, or more")
     found = sizes.setdefault("outputs", outputs)
     require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
-    names, features = state["names"], sizes.setdefault("features", outputs)
-    require(names is None or len(names) == features, f"want {features} names of features")
-    filled = sizes.get("filled", sizes["features"])
-    require(filled == sizes["features"], f"want {sizes['features']} values of fill, got {filled}")
+    sizes.setdefault("features", outputs)
+    _columns(state["names"], sizes)
     scatter = settings["pairs"]["scope"] == "global" and settings["pairs"]["kind"] == "with_ties"
     require(arrays["varying"].min(initial=0) >= 0, "varying must be >= 0")
     if "ids" in arrays:
