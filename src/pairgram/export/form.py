@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,9 +32,6 @@ from pairgram.export.formulas import (
 from pairgram.export.transformers import columns_before
 from pairgram.features.feature_map import formula_of
 from pairgram.features.row_values import Chain
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 
 class _Named:

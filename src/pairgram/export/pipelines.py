@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,9 +20,6 @@ from pairgram.export.formulas import is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
 from pairgram.rankers.linear_ranker import LinearRanker
 from pairgram.rankers.scores import Scorer
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 
 class PipelineScorer:

@@ -7,11 +7,12 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from pairgram._support.parameters import check_text
 from pairgram.export.form import (
@@ -29,9 +30,6 @@ from pairgram.export.formulas import Atom, Sum, leaves
 from pairgram.export.onnx import to_onnx
 from pairgram.export.stores import PLUGIN, SOLR, of_features
 from pairgram.export.text import Case, Dialect, bracketed, expression, number
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 Vector = NDArray[np.float64]
 Phase = Literal["first", "second", "global"]

@@ -9,10 +9,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import sparray, spmatrix
+from sklearn.base import BaseEstimator
 
 from pairgram._support.arrays import column_names, select_columns, with_entries
 from pairgram.data.queries import Queries
@@ -32,14 +34,8 @@ from pairgram.export.form import (
 from pairgram.export.formulas import ACTIVATIONS, CURVES, Atom, _same, is_missing
 from pairgram.features.row_values import Chain
 
-if TYPE_CHECKING:
-    from scipy.sparse import sparray, spmatrix
-    from sklearn.base import BaseEstimator
-
 Vector = NDArray[Any]
 Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
-# Engines that count a missing value as 0, or as the default value that they are told.
-WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel)
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -170,7 +166,8 @@ def verify(
             raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
         model, given, qid, own = _of_table(model, given)
     bundle: Any = exported
-    told = isinstance(exported, WITHOUT_GAPS)
+    # Some count a missing value as 0, or as the default value that they are told.
+    told = ENGINES[type(exported)] is _of_weights
     form = form_of(model, list(bundle.feature_names), told=told)
     rows, given = _rows(bundle, model, given, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
