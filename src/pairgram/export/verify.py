@@ -106,7 +106,7 @@ class Parity:
 
 
 def verify(
-    exported: object,
+    exported: Any,
     model: BaseEstimator,
     X: ArrayLike | sparray | spmatrix,
     qid: ArrayLike | None = None,
@@ -165,11 +165,10 @@ def verify(
         if qid is not None:
             raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
         model, given, qid, own = _of_table(model, given)
-    bundle: Any = exported
     # Some count a missing value as 0, or as the default value that they are told.
     told = ENGINES[type(exported)] is _of_weights
-    form = form_of(model, list(bundle.feature_names), told=told)
-    rows, given = _rows(bundle, model, given, {atom.source for atom in form.tree.atoms})
+    form = form_of(model, list(exported.feature_names), told=told)
+    rows, given = _rows(exported, model, given, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
     if form.told is not None:
@@ -195,10 +194,11 @@ def verify(
     for query in range(queries.n_queries):
         members = order[queries.rows(query)]
         squares += float(((own[members] - own[members].mean()) ** 2).sum())
-        place = members[np.argsort(-own[members], kind="stable")]
-        if not finite[members].all() or _is_reordered(own[place], theirs[place], bound):
+        members = members[np.argsort(-own[members], kind="stable")]
+        mine, others = own[members], theirs[members]
+        if not np.isfinite(others).all() or _is_reordered(mine, others, bound):
             n_reordered += 1
-        elif (np.diff(theirs[place]) > 0).any() or _is_reordered(own[place], theirs[place], 0.0):
+        elif (np.diff(others) > 0).any() or _is_reordered(mine, others, 0.0):
             n_close += 1
     spread, lowest = (squares / len(own)) ** 0.5, float(theirs.min())
     return Parity(error, spread, bound, queries.n_queries, n_reordered, n_close, lowest, defaults)
@@ -281,8 +281,10 @@ def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, An
             f"X must have rows of the {len(names)} columns of the exported model, got shape "
             f"{rows.shape}"
         )
-    if not fitted or listed is None:
-        return rows, _frame(rows, fitted) if hasattr(model, "steps") and fitted else rows
+    if not fitted:
+        return rows, rows
+    if listed is None:
+        return rows, _frame(rows, fitted) if hasattr(model, "steps") else rows
     if {*fitted} <= {*listed}:
         given = select_columns(given, fitted, "X")
     return rows, given
