@@ -297,10 +297,7 @@ class Node:
     """A part of a formula, which has values for rows."""
 
     x: Node
-
-    def of(self, x: AnyArray) -> AnyArray:
-        """Return the values, given those of x, of their type."""
-        raise NotImplementedError
+    of: Any  # returns the values, given those of x, of their type
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows of a type, computed in it, (n_rows, width).

@@ -16,7 +16,7 @@ from pairgram._support import limits
 from pairgram._support.arrays import blocks, kind_of, kind_of_values
 from pairgram._support.checks import AnyArray
 from pairgram.export.form import filled_columns, require_numbers
-from pairgram.export.formulas import is_missing, leaves, sum_of
+from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
 from pairgram.rankers.linear_ranker import LinearRanker
 from pairgram.rankers.scores import Scorer
@@ -93,12 +93,17 @@ class PipelineScorer:
             numbers, or has a category that its encoder refuses; or if X is an array of another
             shape.
         """
-        columns, found = self._columns_of(X), [np.empty(0)]
+        columns = self._columns_of(X)
+        n_rows = len(columns[self._sources[0][0]])
         size = max(1, limits.now.dense_block_bytes // (8 * self._width))
-        for block in blocks(len(columns[self._sources[0][0]]), size):
-            values = self._sum.values([x if x is None else x[block] for x in columns])
-            found.append(values[:, 0] if self._ranker is None else self._ranker(values))
-        return np.concatenate(found)
+        if n_rows <= size:
+            return self._scores(columns)
+        parts = ([x if x is None else x[k] for x in columns] for k in blocks(n_rows, size))
+        return np.concatenate([*map(self._scores, parts)])
+
+    def _scores(self, columns: Rows) -> AnyArray:
+        values = self._sum.values(columns)
+        return values[:, 0] if self._ranker is None else self._ranker(values)
 
     def of_columns(self, names: Sequence[str]) -> ScorerOfColumns:
         """Return what scores rows of columns with these names."""
@@ -123,9 +128,9 @@ class PipelineScorer:
                 f"got {type(X).__name__}"
             )
         columns: list[Any] = [None] * self.n_features_in_
+        first, _ = self._sources[0]
         for source, dtype in self._sources:
             columns[source] = one = _column_of(given, names[source], dtype)
-            first, _ = self._sources[0]
             if len(one) != len(columns[first]):
                 raise ValueError(
                     f"column {names[source]!r} of X has {len(one)} values, and column "

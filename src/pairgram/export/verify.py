@@ -87,7 +87,7 @@ class Parity:
         return self.n_reordered == 0 and (self.bound < self.spread or self.n_close == 0)
 
     def __str__(self) -> str:
-        share = self.max_error / self.spread if self.spread > 0 else float("nan")
+        share = self.max_error / self.spread if self.spread > 0 else np.nan
         more = ""
         if not self.bound < self.spread:
             more = (
@@ -188,7 +188,7 @@ def verify(
     theirs = scores.astype(np.float64)
     difference = theirs - own
     centre = np.median(difference[finite]) if finite.any() else 0.0
-    error = float(np.abs(difference - centre).max()) if finite.all() else float("inf")
+    error = float(np.abs(difference - centre).max()) if finite.all() else np.inf
     n_reordered = n_close = 0
     order, squares = np.arange(queries.n_rows), 0.0
     for query in range(queries.n_queries):

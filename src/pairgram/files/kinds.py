@@ -104,11 +104,7 @@ PART = Setting(
     "an object with the kind and the settings of a model", lambda value: isinstance(value, dict)
 )
 PARTS = ("model", "fallback", "prior")
-IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
-OF_RIDGE = {
-    "prior?": PART,
-    "fitted": IN_A_FORM,
-}
+OF_RIDGE = {"prior?": PART, "fitted": {**FITTED, "form_": choice("primal", "dual")}}
 OF_MACHINE = {**OF_RIDGE, **stored("PairwiseELM", "n_nodes", "activation", "random_state", "C")}
 
 
@@ -139,8 +135,12 @@ def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
 
 def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
-    arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
-    arrays["fill_values?"] = Array(FLOAT64, ("filled",))
+    arrays = {
+        "coef_": of_columns,
+        "variances?": of_columns,
+        "covariances?": of_columns,
+        "fill_values?": Array(FLOAT64, ("filled",)),
+    }
     return Kind({**settings, **stored("", "inputs", "missing")}, arrays, _model)
 
 
@@ -322,21 +322,20 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
         isinstance(settings, dict) and "feature_map" in settings,
         f"the settings must be an object of JSON with a feature_map, got {brief(settings)}",
     )
-    own = {name: value for name, value in settings.items() if name != "feature_map"}
+    own, wanted, of_map = dict(settings), dict(table.arrays), None
+    feature_map = own.pop("feature_map")
     check_record(own, table.settings)
     if "constraint" in own:
         known = words_of("constraint")
         check_record(own["constraint"], {f"{name}?": ANY for name in known}, "constraint")
         for name, record in own["constraint"].items():
-            wanted = room_with("constraint", name).settings
-            check_record(record, wanted, f"constraint.{name}")
-    feature_map, wanted, of_map = settings["feature_map"], dict(table.arrays), None
+            of_name = room_with("constraint", name).settings
+            check_record(record, of_name, f"constraint.{name}")
     if feature_map is not None:
         require("model" not in own, f"feature_map must be None for a {kind}")
         of_map = check_map(feature_map)
         wanted |= of_map.arrays
-    inputs = own.get("inputs")
-    if inputs is not None:
+    if (inputs := own.get("inputs")) is not None:
         wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
     sizes = check_arrays(_without_parts(own, arrays), wanted)
     if of_map is not None:

@@ -126,8 +126,7 @@ def unpack(
         if contents[8:10] == b'{"':
             raise ValueError(f"{name}: damaged or cut off") from None
         what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
-        message = f"{name}: not a {what} that pairgram wrote (a safetensors file)"
-        raise ValueError(message) from None
+        raise ValueError(f"{name}: not a {what} that pairgram wrote (a safetensors file)") from None
     if metadata.get("format") == FORMER:
         version = brief(metadata.get("version"))
         raise ValueError(
