@@ -27,7 +27,7 @@ COLUMNS = {
         [2 * np.log(4.0), NAN, 2 * np.log(9.0), 0.0],
     ),
     "lookup": (LOOKUP, [1.0, 7.0, 3.0, 2.0]),
-    "constant": (constant(3.0, 1, missing=4.0), [3, 4, 3, 3]),
+    "constant": (constant(3.0, 4.0, 1), [3, 4, 3, 3]),
     "product": (product(Column(0).filled(2.0), LOOKUP).scaled(2.0, 1.0), [2.0, 29.0, 19.0, -3.0]),
 }
 

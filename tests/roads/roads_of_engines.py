@@ -27,6 +27,7 @@ CANNOT = (
     "does not",
     "multiply no",
     "weighted sums",
+    "are one number for",
 )
 
 

@@ -131,12 +131,20 @@ def read_feature_log(
     for place, line in _lines(source):
         try:
             response = line if isinstance(line, Mapping) else _parsed(line)
-            qid = _query_of(response, query)
+            # Solr echoes parameters.
+            found = _first(response, [(query,), ("responseHeader", "params", query)])
+            if found is None:
+                raise ValueError(f"want the id of the query as the member {query!r}")
+            (qid,) = id_texts([found], 1, "query ids")
             own = lists.setdefault(qid, {})
             before = _member(response, "response", "start")  # results on earlier pages of Solr
             before = max(len(own), before if isinstance(before, int) else 0)
             for position, hit in enumerate(_list_of(response, path), before + 1):
-                docno = _id_of(hit, ids)
+                docno = _first(hit, ids)
+                if docno is None:
+                    raise ValueError(f"want the id of every document, as {'.'.join(ids[0])}")
+                if isinstance(docno, list) and len(docno) == 1:
+                    (docno,) = docno
                 (name,) = id_texts([docno], 1, "documents")
                 if name in own:
                     again = "give every time that a query was shown an id of its own"
@@ -155,7 +163,6 @@ def read_feature_log(
         what = "a document" if judged is None else "a document that is judged"
         raise ValueError(f"the log must have {what}, found none: are ids those of the qrels?")
     qids, docnos, positions, labels, values_of = zip(*rows, strict=True)
-    names = list(dict.fromkeys(name for found in values_of for name in found))
     columns = {
         "qid": object_array(qids),
         "docno": object_array(docnos),
@@ -163,17 +170,17 @@ def read_feature_log(
     }
     if judged is not None:
         columns["label"] = np.maximum(np.array(labels, np.float64), 0.0)
-    wanted = names if features is None else list(features)
-    lacking = [name for name in wanted if name not in names]
-    if lacking and not isinstance(features, Mapping):
-        raise ArgumentError("features", f"must be features of the log, which lacks {lacking[0]!r}")
-    for name in wanted:
+    names = list(dict.fromkeys(name for found in values_of for name in found))
+    told = features if isinstance(features, Mapping) else {}
+    for name in names if features is None else features:
         if name in OWN:
             raise ArgumentError(
                 "features", f"must not be {name!r}, which is a column of its own: rename it"
             )
-        other = features[name] if isinstance(features, Mapping) else absent
+        if name not in names and name not in told:
+            raise ArgumentError("features", f"must be features of the log, which lacks {name!r}")
         values = (found.get(name) for found in values_of)
+        other = told.get(name, absent)
         columns[name] = np.array([other if value is None else value for value in values], float)
     return columns
 
@@ -199,21 +206,16 @@ def _parsed(line: str | bytes) -> Mapping[str, Any]:
     return found
 
 
-def _query_of(response: Mapping[str, Any], name: str) -> str:
-    """Return the id of the query of a response."""
-    found = response.get(name)
-    if found is None:  # Solr echoes parameters
-        found = _member(response, "responseHeader", "params", name)
-    if found is None:
-        raise ValueError(f"want the id of the query as the member {name!r}")
-    return id_texts([found], 1, "query ids")[0]
-
-
 def _member(value: Any, *names: str) -> Any:
     """Return a member of members, or None."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
+
+
+def _first(value: Any, paths: Paths) -> Any:
+    """Return the first of some members that is there, or None."""
+    return next((x for x in (_member(value, *path) for path in paths) if x is not None), None)
 
 
 def _list_of(response: Mapping[str, Any], path: Sequence[str]) -> list[Any]:
@@ -241,15 +243,6 @@ def _features_of(pairs: Iterable[tuple[Any, Any]], docno: object) -> Features:
     return found
 
 
-def _id_of(hit: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> Any:
-    """Return the id of a document, of the first of some members that is there."""
-    for path in names:
-        found = _member(hit, *path)
-        if found is not None:
-            return found[0] if isinstance(found, list) and len(found) == 1 else found
-    raise ValueError(f"want the id of every document, as {'.'.join(names[0])}")
-
-
 def _of_solr(hit: Any, docno: object, _: str | None) -> Iterator[tuple[Any, Any]]:
     text, end = hit.get("[features]"), 0
     if not isinstance(text, str):
@@ -266,27 +259,25 @@ def _of_solr(hit: Any, docno: object, _: str | None) -> Iterator[tuple[Any, Any]
 def _of_plugin(hit: Any, docno: object, log: str | None) -> list[tuple[Any, Any]]:
     listed = _member(hit, "fields", "_ltrlog") or ()
     pairs = [pair for one in listed if isinstance(one, Mapping) for pair in one.items()]
-    logs = dict(pairs)
-    if len(logs) < len(pairs):
-        twice = next(name for k, (name, _) in enumerate(pairs) if name in dict(pairs[:k]))
-        again = "give the log of every request a name of its own"
-        raise ValueError(f"document {docno!r} has the log {twice!r} twice: {again}")
-    if not logs:
+    names = [name for name, _ in pairs]
+    if not names:
         raise ValueError(f"document {docno!r} has no fields._ltrlog: ask for them by ltr_log")
-    if log is None and len(logs) > 1:
-        raise ValueError(f"document {docno!r} has several logs: log= is one of {list(logs)}")
-    entries = logs.get(next(iter(logs)) if log is None else log)
+    if twice := [name for name in names if names.count(name) > 1]:
+        again = "give the log of every request a name of its own"
+        raise ValueError(f"document {docno!r} has the log {twice[0]!r} twice: {again}")
+    if log is None and len(names) > 1:
+        raise ValueError(f"document {docno!r} has several logs: log= is one of {names}")
+    entries = dict(pairs).get(names[0] if log is None else log)
     if not isinstance(entries, list) or not all(isinstance(one, Mapping) for one in entries):
-        raise ValueError(f"document {docno!r} has no log {log!r}, only {list(logs)}")
+        raise ValueError(f"document {docno!r} has no log {log!r}, only {names}")
     return [(one.get("name"), one.get("value")) for one in entries]
 
 
 def _of_vespa(hit: Any, docno: object, _: str | None) -> list[tuple[Any, Any]]:
-    for name in ("matchfeatures", "summaryfeatures"):
-        found = _member(hit, "fields", name)
-        if isinstance(found, Mapping):
-            return [pair for pair in found.items() if pair[0] != CACHED]
-    raise ValueError(f"document {docno!r} has neither matchfeatures nor summaryfeatures")
+    found = _first(hit, [("fields", "matchfeatures"), ("fields", "summaryfeatures")])
+    if not isinstance(found, Mapping):
+        raise ValueError(f"document {docno!r} has neither matchfeatures nor summaryfeatures")
+    return [pair for pair in found.items() if pair[0] != CACHED]
 
 
 Paths = list[tuple[str, ...]]

@@ -133,9 +133,8 @@ class Column:
 
     @property
     def texts(self) -> set[str]:
-        """The categories that are text, and the text that `predict` takes."""
-        keys = (*self.at, *(self.accepted or ())) if self.kind == "lookup" else ()
-        return {key for key in keys if isinstance(key, str)}
+        """The categories that are text."""
+        return {key for key in self.at if isinstance(key, str)} if self.kind == "lookup" else set()
 
     @property
     def has_gaps(self) -> bool:
@@ -206,7 +205,7 @@ class Column:
         if self.kind == "lookup":
             return self.mapped(lambda own: float(own != own), "")
         self.filled(0.0)
-        return constant(0.0, self.source, missing=float(self.has_gaps))
+        return constant(0.0, float(self.has_gaps), self.source)
 
     def parts(self) -> tuple[float, list[tuple[float, Atom]]]:
         """Return the column as a constant and weighted atoms."""
@@ -232,11 +231,9 @@ class Column:
         return first, [pair for pair in pairs if pair[0] != 0]
 
 
-def constant(value: float, source: int = 0, *, missing: float | None = None) -> Column:
-    """Return a column of one value, but where the source has none."""
-    return Column(
-        source, "lookup", (), np.array([value]), missing=value if missing is None else missing
-    )
+def constant(value: float, missing: float, source: int = 0) -> Column:
+    """Return a column of one value, and of another where the source has none."""
+    return Column(source, "lookup", (), np.array([value]), missing)
 
 
 def product(left: Column, right: Column) -> Column:
@@ -257,22 +254,6 @@ def leaves(columns: Sequence[Column]) -> Iterator[Column]:
             yield from leaves(column.at)
         else:
             yield column
-
-
-def stepped(column: Column, knots: Vector) -> Column:
-    """Return a function with ascending knots of float32, some of which may be equal.
-
-    Equal knots make a step: the function has its first value at the knot, and its last at the next
-    number of float32, unless that is a knot itself.
-    """
-    at, first = np.unique(knots, return_index=True)
-    last = np.append(first[1:], len(knots)) - 1
-    above = np.nextafter(at.astype(np.float32), np.float32(np.inf)).astype(np.float64)
-    steps = (last > first) & (above < np.append(at[1:], np.inf))
-    at = np.concatenate([at, above[steps]])
-    values = column.values[np.concatenate([first, last[steps]])]
-    order = np.argsort(at)
-    return replace(column, at=at[order], values=values[order])
 
 
 def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
@@ -316,10 +297,7 @@ class Node:
     """A part of a formula, which has values for rows."""
 
     x: Node
-
-    def of(self, x: AnyArray) -> AnyArray:
-        """Return the values, given those of x, of their type."""
-        raise NotImplementedError
+    of: Any  # returns the values, given those of x, of their type
 
     def values(self, rows: Rows, dtype: DTypeLike = np.float64, of: Change = _same) -> AnyArray:
         """Return the values for columns of rows of a type, computed in it, (n_rows, width).

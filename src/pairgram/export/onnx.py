@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
+from sklearn.base import BaseEstimator
 
 import pairgram
 from pairgram.export.form import Form, OnnxModel, for_float32, form_of, require_gaps_apart
@@ -26,9 +27,6 @@ from pairgram.export.formulas import (
     nodes_of,
 )
 from pairgram.features.kernel_values import KernelFunction
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 Vector = NDArray[np.float64]
 OPSET, IR_VERSION = 17, 8
@@ -69,16 +67,11 @@ def to_onnx(
     Raises
     ------
     ValueError
-        If the model cannot be expressed, if float32 does not hold one of its numbers, if two
-        categories of an encoder are one number in float32, or if the empty text is a category and
+        If the model cannot be expressed, if float32 does not hold one of its numbers, if two knots
+        or categories of a column are one number in float32, or if the empty text is a category and
         a missing text is another one. The message names the part.
     ImportError
         If the package onnx is missing.
-
-    Warns
-    -----
-    UserWarning
-        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----

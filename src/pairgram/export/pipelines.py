@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,9 +20,6 @@ from pairgram.export.formulas import Rows, is_missing, leaves, sum_of
 from pairgram.export.transformers import columns_before
 from pairgram.rankers.linear_ranker import LinearRanker
 from pairgram.rankers.scores import Scorer
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 
 class PipelineScorer:
@@ -44,9 +43,6 @@ class PipelineScorer:
         The columns that are text, by name or else by number, with the categories of each.
     names : tuple of str or int
         The columns that are read, by name or else by number.
-    width : int
-        The number of columns that are made of a row, with one for every category in a model that is
-        not linear.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -54,24 +50,24 @@ class PipelineScorer:
         columns = filled_columns(pipeline.steps[-1][1], columns)
         ranker = pipeline.steps[-1][1].row_scorer()
         found, names = [*leaves(columns)], self.feature_names_in_ or range(self.n_features_in_)
-        accepted = ((one.source, one.accepted) for one in found if one.accepted is not None)
-        self._accepted = [*dict.fromkeys(accepted)]
+        sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
+        texts: dict[int, set[str]] = {source: set() for source in sources}
         for one in found:
+            texts[one.source] |= one.texts
             if one.accepted is None:
                 require_numbers(one, names[one.source])
-        self._ranker, self._sum, self.width = ranker, sum_of(columns), max(1, len(columns))
+        accepted = ((one.source, one.accepted) for one in found if one.accepted is not None)
+        self._accepted = [*dict.fromkeys(accepted)]
+        for source, keys in self._accepted:
+            texts[source] |= {key for key in keys if isinstance(key, str)}
+        self._ranker, self._sum, self._width = ranker, sum_of(columns), max(1, len(columns))
         if ranker.linear is not None:  # all categories of a source become one number
             coef, constant = ranker.linear
             self._ranker, self._sum = None, self._sum.times(coef[:, None], constant)
-            self.width = max(1, len({one.source for one in found}))
-        texts: dict[int, set[str]] = {}
-        for one in found:
-            if one.texts:
-                texts.setdefault(one.source, set()).update(one.texts)
-        sources = sorted({one.source for one in found}) or [0]  # to know how many rows there are
+            self._width = len(sources)
         self.names = tuple(names[source] for source in sources)
-        self.texts = {names[source]: frozenset(texts[source]) for source in sorted(texts)}
-        self._sources = [(source, object if source in texts else float) for source in sources]
+        self.texts = {names[source]: frozenset(own) for source, own in texts.items() if own}
+        self._sources = [(source, object if own else float) for source, own in texts.items()]
 
     def __call__(self, X: AnyArray | Mapping[str, ArrayLike]) -> AnyArray:
         """Return the scores of rows, (n_rows,).
@@ -97,18 +93,23 @@ class PipelineScorer:
             numbers, or has a category that its encoder refuses; or if X is an array of another
             shape.
         """
-        return self.of_rows(self.rows_of(X))
+        columns = self._columns_of(X)
+        n_rows = len(columns[self._sources[0][0]])
+        size = max(1, limits.now.dense_block_bytes // (8 * self._width))
+        if n_rows <= size:
+            return self._scores(columns)
+        parts = ([x if x is None else x[k] for x in columns] for k in blocks(n_rows, size))
+        return np.concatenate([*map(self._scores, parts)])
 
-    def of_rows(self, rows: Rows) -> AnyArray:
-        """Return the scores of rows that `rows_of` has returned."""
-        values = self._sum.values(rows)
-        return values[:, 0] if self._ranker is None else np.asarray(self._ranker(values))
+    def _scores(self, columns: Rows) -> AnyArray:
+        values = self._sum.values(columns)
+        return values[:, 0] if self._ranker is None else self._ranker(values)
 
     def of_columns(self, names: Sequence[str]) -> ScorerOfColumns:
         """Return what scores rows of columns with these names."""
         return ScorerOfColumns(self, names)
 
-    def rows_of(self, X: AnyArray | Mapping[str, ArrayLike]) -> Any:
+    def _columns_of(self, X: AnyArray | Mapping[str, ArrayLike]) -> Any:
         """Return the columns of rows."""
         given: Any = X
         names: Sequence[Any] | None = self.feature_names_in_
@@ -127,9 +128,9 @@ class PipelineScorer:
                 f"got {type(X).__name__}"
             )
         columns: list[Any] = [None] * self.n_features_in_
+        first, _ = self._sources[0]
         for source, dtype in self._sources:
             columns[source] = one = _column_of(given, names[source], dtype)
-            first, _ = self._sources[0]
             if len(one) != len(columns[first]):
                 raise ValueError(
                     f"column {names[source]!r} of X has {len(one)} values, and column "
@@ -138,13 +139,11 @@ class PipelineScorer:
         for source, accepted in self._accepted:
             values = columns[source].tolist()
             other = [row for row, value in enumerate(values) if value not in accepted]
-            gaps = is_missing(columns[source][other]).tolist()
-            refused = [row for row, gap in zip(other, gaps, strict=True) if not gap]
-            if None not in accepted:
-                refused = other
-            if refused:
+            if None in accepted:
+                other = [row for row in other if not is_missing(columns[source][[row]])[0]]
+            if other:
                 raise ValueError(
-                    f"row {refused[0]} of X has {values[refused[0]]!r} in column "
+                    f"row {other[0]} of X has {values[other[0]]!r} in column "
                     f"{names[source]!r}, which no row had in fit: its encoder has "
                     "handle_unknown='error'"
                 )
@@ -170,19 +169,19 @@ def _column_of(given: Any, name: Any, dtype: type) -> AnyArray:
     return found
 
 
+@dataclass(frozen=True, eq=False)
 class ScorerOfColumns:
     """Scores rows of columns of a table, some of which a pipeline reads.
 
-    Parameters
+    Attributes
     ----------
     scorer : PipelineScorer
     names : sequence of str
         The names of the columns, in the order of the rows.
     """
 
-    def __init__(self, scorer: PipelineScorer, names: Sequence[str]) -> None:
-        self.scorer = scorer
-        self.names = names
+    scorer: PipelineScorer
+    names: Sequence[str]
 
     def predict(self, X: AnyArray) -> AnyArray:
         """Return the scores of rows, (n_rows,).
@@ -192,13 +191,7 @@ class ScorerOfColumns:
         ValueError
             If a row has no finite score.
         """
-        rows = self.scorer.rows_of(dict(zip(self.names, X.T, strict=True)))
-        size = max(1, limits.now.dense_block_bytes // (8 * self.scorer.width))
-        found = [np.empty(0)]
-        for block in blocks(len(X), size):
-            part: Any = [x if x is None else x[block] for x in rows]
-            found.append(self.scorer.of_rows(part))
-        scores: AnyArray = np.concatenate(found)
+        scores = self.scorer(dict(zip(self.names, X.T, strict=True)))
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores)))
             cells, read = zip(self.names, X[row], strict=True), self.scorer.names

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
+from pairgram._support.parameters import check_text
 from pairgram.export.form import (
     Form,
     LtrPluginModel,
@@ -28,9 +30,6 @@ from pairgram.export.formulas import Atom, Sum, leaves
 from pairgram.export.onnx import to_onnx
 from pairgram.export.stores import PLUGIN, SOLR, of_features
 from pairgram.export.text import Case, Dialect, bracketed, expression, number
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
 
 Vector = NDArray[np.float64]
 Phase = Literal["first", "second", "global"]
@@ -106,8 +105,6 @@ def to_solr(
     UserWarning
         If the model fills missing values by others than 0: the message lists the default values
         that features must get in the engine.
-    UserWarning
-        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----
@@ -124,8 +121,7 @@ def to_solr(
     >>> export.to_solr(model, "m1", features=["bm25", "price"])["class"]
     'org.apache.solr.ltr.model.LinearModel'
     """
-    form = form_of(model, features, _require_layers, told=True)
-    _warn_missing(form, "Solr")
+    form = _told_form(model, features, _require_layers, "Solr")
     made, definitions, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
     names = [*made]
     if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
@@ -150,27 +146,26 @@ def to_solr(
             UserWarning,
             stacklevel=2,
         )
-    exported = SolrModel(body).named(form.names, form.texts)
-    exported.definitions = [own | one for one in definitions]
-    exported.atoms = made
-    return exported
+    definitions = [own | one for one in definitions]
+    return SolrModel(body).named(form.names, form.texts, definitions=definitions, atoms=made)
 
 
-def _warn_missing(form: Form, engine: str) -> None:
-    """Warn if an engine must be told to put other values than 0 in the place of missing ones."""
+def _told_form(
+    model: Any, features: Sequence[str] | None, require: Callable[[Form], None], engine: str
+) -> Form:
+    """Return a form; warn if the engine must be told other values than 0 for missing ones."""
+    form = form_of(model, features, require, told=True)
     told = [] if form.told is None else zip(form.names, form.told.tolist(), strict=True)
-    found = {name: value for name, value in told if value != 0}
-    if not found:
-        return
-    listed = ", ".join(f"{name!r}: {value!r}" for name, value in [*found.items()][:20])
-    more = ", and so on: see fill_ of the model's Fill" if len(found) > 20 else ""
-    warnings.warn(
-        f"{engine} counts a missing value as 0, and the model was fitted with other values in the "
-        f"place of missing ones for {len(found)} features: give these features these default "
-        f"values in the engine: {listed}{more}",
-        UserWarning,
-        stacklevel=3,
-    )
+    if found := [f"{name!r}: {value!r}" for name, value in told if value != 0]:
+        more = ", and so on: see fill_ of the model's Fill" if len(found) > 20 else ""
+        warnings.warn(
+            f"{engine} counts a missing value as 0, and the model was fitted with other values in "
+            f"the place of missing ones for {len(found)} features: give these features these "
+            f"default values in the engine: {', '.join(found[:20])}{more}",
+            UserWarning,
+            stacklevel=3,
+        )
+    return form
 
 
 def _by_column(tree: Sum, n_columns: int) -> Vector:
@@ -342,8 +337,7 @@ def to_ltr_plugin(
     '{"bm25": -3.07..., "price": 0.0500...}'
     """
     require = partial(_require_linear, "the plugin's model/linear", True)
-    form = form_of(model, features, require, told=True)
-    _warn_missing(form, "the plugin")
+    form = _told_form(model, features, require, "the plugin")
     made, definitions, tree = of_features(form, PLUGIN, fields)
     weights = _by_column(tree, len(made))
     own = dict(zip(made, weights.tolist(), strict=True))
@@ -365,9 +359,7 @@ def to_ltr_plugin(
         own[shift] = max(0.0, constant - lowest + 1e-6 * sizes)
     definition = {"type": "model/linear", "definition": json.dumps(own, ensure_ascii=False)}
     body = {"model": {"name": name, "model": definition}}
-    exported = LtrPluginModel(body).named(form.names, form.texts)
-    exported.definitions, exported.atoms = definitions, made
-    return exported
+    return LtrPluginModel(body).named(form.names, form.texts, definitions=definitions, atoms=made)
 
 
 def _require_linear(what: str, has_store: bool, form: Form) -> None:
@@ -411,13 +403,11 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
     1:-3.07... 2:0.0500...
     """
     require = partial(_require_linear, "RankLib's format", False)
-    form = form_of(model, features, require, told=True)
-    _warn_missing(form, "RankLib")
+    form = _told_form(model, features, require, "RankLib")
     weights = _by_column(form.tree, len(form.names))
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
-    exported = RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names)
-    exported.atoms = {str(k + 1): Atom("value", k) for k in range(len(form.names))}
-    return exported
+    atoms = {str(k + 1): Atom("value", k) for k in range(len(form.names))}
+    return RanklibModel(f"## Coordinate Ascent\n{terms}\n").named(form.names, atoms=atoms)
 
 
 def to_vespa(
@@ -457,14 +447,9 @@ def to_vespa(
     Raises
     ------
     ValueError
-        If the model cannot be expressed; if two categories of a OneHotEncoder are one number in
+        If the model cannot be expressed; if two knots or categories of a column are one number in
         float32; if a name in `features` is not a rank feature (arithmetic, text with spaces and
         numbers are none); or if another name has characters that Vespa does not take.
-
-    Warns
-    -----
-    UserWarning
-        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----
@@ -482,8 +467,7 @@ def to_vespa(
             expression: (-3.07...) * bm25(title) + 0.0500... * attribute(price)
     """
     form = form_of(model, features)
-    if phase not in get_args(Phase):
-        raise ValueError(f"phase must be 'first', 'second' or 'global', got {phase!r}")
+    check_text("phase", phase, get_args(Phase))
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be letters, digits and underscores, got {name!r}")
     if not re.fullmatch(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+)*", inherits):
@@ -517,7 +501,7 @@ def to_vespa(
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
         require_gaps_apart(form, "Vespa")
-        for_float32(form, "Vespa")  # warns; its knots are not taken, as attributes may be double
+        for_float32(form, "Vespa")  # refuses; its knots are not taken, as attributes may be double
         places = range(len(form.names))
         gaps = [f"gap[{place}]" for place in places]
         template = expression(form, [f"x[{place}]" for place in places], _VESPA, gaps)
@@ -534,9 +518,7 @@ def to_vespa(
             "",
         ]
     )
-    profile = VespaProfile(text).named(form.names, form.texts)
-    profile.onnx, profile.template = file, template
-    return profile
+    return VespaProfile(text).named(form.names, form.texts, onnx=file, template=template)
 
 
 def _tests(name: str, cases: list[Case]) -> str:

@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from keyword import iskeyword
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from pairgram._support.parameters import check_text
 from pairgram.export.form import Form, PythonFunction, SqlExpression, form_of
-from pairgram.export.formulas import Atom, Sum, Times, Value, entries_of
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+from pairgram.export.formulas import Atom, Sum, Value, entries_of
 
 ALTERNATIVE = "take to_onnx, or a model that is linear in its inputs"
 BRACKET = 100  # terms, as parsers refuse a sum of thousands
@@ -100,9 +99,8 @@ def expression(
     """
     inside = columns if inside is None else inside
     tree, compared = form.tree, partial(number, exponent=dialect.has_decimals)
-    keys = {(one.source, one.low) for one in tree.atoms if one.kind == "is"}
-    numbers = [(source, key) for source, key in keys if not isinstance(key, str)]
-    singles = Counter((source, _single(key)) for source, key in numbers)
+    keys = [one for one in tree.atoms if one.kind == "is" and not isinstance(one.low, str)]
+    singles = Counter((one.source, _single(one.low)) for one in keys)
 
     def written(source: int, key: Value) -> list[str]:
         """Return the ways to write a category."""
@@ -152,11 +150,10 @@ def expression(
         for weight, atom in node.entries(k):
             atoms.setdefault(atom.source, []).append((weight, atom))
         terms = [of_column(at, found) for at, found in sorted(atoms.items())]
-        for below, matrix in node.terms:
-            if not isinstance(below, Times):
-                raise TypeError(below)
+        products: Any  # as there is nothing else
+        for products, matrix in node.terms:
             for weight, at in entries_of(matrix, k):
-                sides = [total(below.x, side) for side in (at, at + below.width)]
+                sides = [total(products.x, side) for side in (at, at + products.width)]
                 factors = f"({sides[0]}) * ({sides[1]})"
                 terms.append(factors if weight == 1 else f"{number(weight)} * {factors}")
         return bracketed([number(constant)] * (constant != 0 or not terms) + terms)
@@ -277,8 +274,7 @@ def to_sql(
     >>> print(export.to_sql(model, features=["bm25", "price"], dialect="sqlite"))
     (-3.07...) * CAST("bm25" AS REAL) + 0.0500... * CAST("price" AS REAL)
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"dialect must be 'standard' or 'sqlite', got {dialect!r}")
+    check_text("dialect", dialect, DIALECTS)
     form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
     quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
     # DuckDB computes columns of REAL in float32, and SQLite compares columns of text as text.
@@ -296,9 +292,7 @@ def to_sql(
             )
     gaps = [f"{one} IS NULL" for one in clean]
     text = expression(form, clean, DIALECTS[dialect], gaps, wide)
-    exported = SqlExpression(text).named(form.names, form.texts)
-    exported.dialect = dialect
-    return exported
+    return SqlExpression(text).named(form.names, form.texts, dialect=dialect)
 
 
 def _of_table(name: str, cases: list[Case]) -> str:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
-from inspect import getattr_static
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from pairgram.export.encoders import encoded, is_gap, one_hot_codes, ordinal_codes, target_codes
+from pairgram.export.encoders import encoded, is_gap
 from pairgram.export.formulas import Column, computed_before, constant, product, through
 
 Formulas = Callable[[Any, list[Column], str], list[Column]]
@@ -129,7 +127,7 @@ def _powers(step: BaseEstimator, columns: list[Column], place: str) -> list[Colu
                 f"{place}: PolynomialFeatures(degree={step.degree}) cannot be exported: "
                 "engines are given products of two columns, so fit with degree=2"
             )
-        one = factors or [constant(1.0)]
+        one = factors or [constant(1.0, 1.0)]
         made.append(product(*factors) if len(factors) == 2 else one[0])
     return made
 
@@ -159,11 +157,11 @@ FORMULAS: Mapping[str, Formulas] = {
     "MinMaxScaler": _scaler,
     "MaxAbsScaler": _scaler,
     "RobustScaler": _scaler,
-    "OneHotEncoder": partial(encoded, one_hot_codes),
-    "OrdinalEncoder": partial(encoded, ordinal_codes),
+    "OneHotEncoder": encoded,
+    "OrdinalEncoder": encoded,
     "FunctionTransformer": _function,
     "KBinsDiscretizer": _bins,
-    "TargetEncoder": partial(encoded, target_codes),
+    "TargetEncoder": encoded,
     "PolynomialFeatures": _powers,
     "SimpleImputer": _imputer,
     "ColumnTransformer": _of_columns,
@@ -181,18 +179,12 @@ def columns_after(step: BaseEstimator, columns: list[Column], place: str) -> lis
     """
     if step is None or isinstance(step, str):  # "passthrough"
         return columns
-    for kind in type(step).__mro__:
-        name = kind.__name__ if kind.__module__.startswith("sklearn.") else ""
-        # Classes that derive from one with parts, and have its `transform`, work alike.
-        derives = name in ("ColumnTransformer", "Pipeline")
-        own = getattr_static(step, "transform", None)
-        if name in FORMULAS and (
-            kind is type(step) or (derives and own is getattr_static(kind, "transform"))
-        ):
-            return FORMULAS[name](step, columns, place)
+    kind = type(step)
+    if kind.__module__.startswith("sklearn.") and kind.__name__ in FORMULAS:
+        return FORMULAS[kind.__name__](step, columns, place)
     known = ", ".join(name for name in FORMULAS if name != "Pipeline")
     raise ValueError(
-        f"{place} is a {type(step).__name__}, which cannot be exported: the known transformers "
+        f"{place} is a {kind.__name__}, which cannot be exported: the known transformers "
         f"are {known} and Pipelines of these"
     )
 

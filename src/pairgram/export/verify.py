@@ -7,12 +7,14 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import sparray, spmatrix
+from sklearn.base import BaseEstimator
 
 from pairgram._support.arrays import column_names, select_columns, with_entries
 from pairgram.data.queries import Queries
@@ -32,14 +34,8 @@ from pairgram.export.form import (
 from pairgram.export.formulas import ACTIVATIONS, CURVES, Atom, _same, is_missing
 from pairgram.features.row_values import Chain
 
-if TYPE_CHECKING:
-    from scipy.sparse import sparray, spmatrix
-    from sklearn.base import BaseEstimator
-
 Vector = NDArray[Any]
 Columns = Sequence[Vector]  # of numbers, or of objects if they are text; None is missing
-# Engines that count a missing value as 0, or as the default value that they are told.
-WITHOUT_GAPS = (SolrModel, LtrPluginModel, RanklibModel)
 BLOCK = 256  # rows whose hidden nodes and kernel values are in memory at once
 
 
@@ -91,7 +87,7 @@ class Parity:
         return self.n_reordered == 0 and (self.bound < self.spread or self.n_close == 0)
 
     def __str__(self) -> str:
-        share = self.max_error / self.spread if self.spread > 0 else float("nan")
+        share = self.max_error / self.spread if self.spread > 0 else np.nan
         more = ""
         if not self.bound < self.spread:
             more = (
@@ -110,7 +106,7 @@ class Parity:
 
 
 def verify(
-    exported: object,
+    exported: Any,
     model: BaseEstimator,
     X: ArrayLike | sparray | spmatrix,
     qid: ArrayLike | None = None,
@@ -158,7 +154,7 @@ def verify(
     >>> export.verify(source, model, X, qid).n_reordered
     0
     """
-    if not isinstance(exported, tuple(ENGINES)):
+    if type(exported) not in ENGINES:
         raise TypeError(
             "exported must be what a function of pairgram.export returned, got "
             f"{type(exported).__name__}"
@@ -169,10 +165,10 @@ def verify(
         if qid is not None:
             raise ValueError("qid must be None if X is a table: give scan the column, as qid=")
         model, given, qid, own = _of_table(model, given)
-    bundle: Any = exported
-    told = isinstance(exported, WITHOUT_GAPS)
-    form = form_of(model, list(bundle.feature_names), told=told)
-    rows, given = _rows(bundle, model, given, {atom.source for atom in form.tree.atoms})
+    # Some count a missing value as 0, or as the default value that they are told.
+    told = ENGINES[type(exported)] is _of_weights
+    form = form_of(model, list(exported.feature_names), told=told)
+    rows, given = _rows(exported, model, given, {atom.source for atom in form.tree.atoms})
     queries = Queries.make(len(rows), qid=qid)
     defaults: dict[str, float] = {}
     if form.told is not None:
@@ -192,16 +188,17 @@ def verify(
     theirs = scores.astype(np.float64)
     difference = theirs - own
     centre = np.median(difference[finite]) if finite.any() else 0.0
-    error = float(np.abs(difference - centre).max()) if finite.all() else float("inf")
+    error = float(np.abs(difference - centre).max()) if finite.all() else np.inf
     n_reordered = n_close = 0
     order, squares = np.arange(queries.n_rows), 0.0
     for query in range(queries.n_queries):
         members = order[queries.rows(query)]
         squares += float(((own[members] - own[members].mean()) ** 2).sum())
-        place = members[np.argsort(-own[members], kind="stable")]
-        if not finite[members].all() or _is_reordered(own[place], theirs[place], bound):
+        members = members[np.argsort(-own[members], kind="stable")]
+        mine, others = own[members], theirs[members]
+        if not np.isfinite(others).all() or _is_reordered(mine, others, bound):
             n_reordered += 1
-        elif (np.diff(theirs[place]) > 0).any() or _is_reordered(own[place], theirs[place], 0.0):
+        elif (np.diff(others) > 0).any() or _is_reordered(mine, others, 0.0):
             n_close += 1
     spread, lowest = (squares / len(own)) ** 0.5, float(theirs.min())
     return Parity(error, spread, bound, queries.n_queries, n_reordered, n_close, lowest, defaults)
@@ -210,22 +207,20 @@ def verify(
 def _of_table(model: Any, given: Any) -> tuple[Any, Any, Any, Any]:
     """Return a model, the rows of a table that it takes, their query ids, and scores if known."""
     table, scorer = given.for_model(model)
-    takes_frames = not hasattr(scorer, "coef_")  # a pipeline, or a search
-    if not takes_frames:
+    is_ranker = hasattr(scorer, "coef_")  # and no pipeline or search, which take frames
+    if is_ranker:
         model = scorer
     if Chain.of(getattr(model, "feature_map_", None)).fill is not None:  # an engine may not know
         table = table.filling(np.full(table.n_features, np.nan))
     rows = table.rows()
-    if not takes_frames:
+    if is_ranker:
         return model, rows.X, rows.query, None
     frame = _frame(rows.X, table.feature_names)
     # Missing text is one category to engines. An encoder tells None from NaN.
-    gaps = frame[list(table.layout.texts or ())].isna().any(axis=1).to_numpy()
-    frame, own = frame.reindex(columns=model.feature_names_in_), np.empty(len(gaps))
-    if gaps.any():
-        own[gaps] = scorer.predict(rows.X[gaps])
-    if not gaps.all():
-        own[~gaps] = model.predict(frame[~gaps])
+    known = frame[list(table.layout.texts or ())].notna().all(axis=1).to_numpy()
+    frame, own = frame.reindex(columns=model.feature_names_in_), scorer.predict(rows.X)
+    if known.any():
+        own[known] = model.predict(frame[known])
     return model, frame, rows.query, own
 
 
@@ -233,8 +228,7 @@ def _bound(exported: Any, form: Form, rows: Vector) -> float:
     """Return what float32 may change: what it does in the formula, and the order of sums may."""
     forms, dtype = [form], _dtype(exported)
     if dtype == np.float32:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
+        with suppress(ValueError):  # of an engine that compares fields, not numbers of float32
             forms.append(for_float32(form, ""))
     # Sums of float32 numbers have errors of about this share of the sum of their sizes.
     share, found = max(8.0, len(form.tree.atoms) ** 0.5) * 2.0**-24, 0.0
@@ -287,8 +281,10 @@ def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, An
             f"X must have rows of the {len(names)} columns of the exported model, got shape "
             f"{rows.shape}"
         )
-    if not fitted or listed is None:
-        return rows, _frame(rows, fitted) if hasattr(model, "steps") and fitted else rows
+    if not fitted:
+        return rows, rows
+    if listed is None:
+        return rows, _frame(rows, fitted) if hasattr(model, "steps") else rows
     if {*fitted} <= {*listed}:
         given = select_columns(given, fitted, "X")
     return rows, given
@@ -313,8 +309,7 @@ def _is_reordered(own: Vector, theirs: Vector, bound: float) -> bool:
 
 def _scores(exported: Any, X: Vector) -> Vector:
     """Return the scores of rows by an exported model, as its engine computes them."""
-    score = next(score for kind, score in ENGINES.items() if isinstance(exported, kind))
-    return score(exported, _columns(exported, X))
+    return ENGINES[type(exported)](exported, _columns(exported, X))
 
 
 def _dtype(exported: Any) -> Any:

@@ -41,9 +41,6 @@ from pairgram._support.schema import (
 )
 from pairgram.features.feature_map import check_map
 
-# The names of the arrays of a prior begin with this.
-PRIOR = "prior."
-
 # Settings
 
 ANY = Setting("any value", lambda value: True)
@@ -102,48 +99,48 @@ FITTED = {
     "n_features_in_": COUNT,
     "feature_names_in_?": NAMES,
 }
-OF_PRIOR = Setting(
-    "an object with the kind and the settings of a model",
-    lambda value: (
-        isinstance(value, dict)
-        and value.keys() == {"kind", "settings"}
-        and isinstance(value["kind"], str)
-        and value["kind"] in MODELS
-    ),
+# A model within a file, whose arrays have its name before theirs.
+PART = Setting(
+    "an object with the kind and the settings of a model", lambda value: isinstance(value, dict)
 )
-IN_A_FORM = {**FITTED, "form_": choice("primal", "dual")}
-OF_RIDGE = {
-    "prior?": OF_PRIOR,
-    "fitted": IN_A_FORM,
-}
+PARTS = ("model", "fallback", "prior")
+OF_RIDGE = {"prior?": PART, "fitted": {**FITTED, "form_": choice("primal", "dual")}}
 OF_MACHINE = {**OF_RIDGE, **stored("PairwiseELM", "n_nodes", "activation", "random_state", "C")}
+
+
+def _columns(names: Any, sizes: Sizes) -> None:
+    """Check that names and fills are of all columns of the rows as they are given."""
+    features, filled = sizes["features"], sizes.get("filled", sizes["features"])
+    require(names is None or len(names) == features, f"want {features} names of features")
+    require(filled == features, f"fill_values is of {filled} features, but there are {features}")
 
 
 def _model(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     fitted, features = settings["fitted"], sizes["features"]
-    require(
-        fitted["n_features_in_"] == features,
-        f"fitted.n_features_in_ is {fitted['n_features_in_']}, but the features are {features}",
-    )
-    names = fitted.get("feature_names_in_")
-    require(names is None or len(names) == features, f"want {features} names of features")
+    known = fitted["n_features_in_"]
+    require(known == features, f"fitted.n_features_in_ is {known}, but the features are {features}")
+    if (prior := settings.get("prior")) is not None:
+        known = prior["settings"]["fitted"]["n_features_in_"]
+        require(known == features, f"prior is of {known} features, but the model of {features}")
+    _columns(fitted.get("feature_names_in_"), sizes)
     if (n_draws := settings.get("n_estimators")) is not None:
         nodes = (settings["feature_map"] or {}).get("kind") == "RandomNodes"
         what = "must be RandomNodes, as many for each of n_estimators"
         require(nodes and sizes["outputs"] % n_draws == 0, f"feature_map {what}")
-    known = {name for name in ("variances", "covariances") if name in arrays}
-    require(len(known) != 1, "variances and covariances must be there together")
-    require(not known or arrays["variances"].min() >= 0, "variances must be >= 0")
-    n_filled = sizes.get("filled", features)
-    require(
-        n_filled == features, f"fill_values is of {n_filled} features, but there are {features}"
-    )
+    both = ("variances" in arrays) == ("covariances" in arrays)
+    require(both, "variances and covariances must be there together")
+    variances = arrays.get("variances", np.zeros(1))
+    require(variances.min() >= 0, "variances must be >= 0")
 
 
 def _kind(settings: Record) -> Kind:
     of_columns = Array(FLOAT64, ("outputs",))
-    arrays = {"coef_": of_columns, "variances?": of_columns, "covariances?": of_columns}
-    arrays["fill_values?"] = Array(FLOAT64, ("filled",))
+    arrays = {
+        "coef_": of_columns,
+        "variances?": of_columns,
+        "covariances?": of_columns,
+        "fill_values?": Array(FLOAT64, ("filled",)),
+    }
     return Kind({**settings, **stored("", "inputs", "missing")}, arrays, _model)
 
 
@@ -171,7 +168,7 @@ MODELS: Mapping[str, Kind] = {
         {
             **OF_PAIRS,
             **stored("RankSVM", "C", "loss", "tol"),
-            "prior?": OF_PRIOR,
+            "prior?": PART,
             "fitted": FITTED,
         }
     ),
@@ -186,10 +183,8 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
     require(outputs >= 1, "sums must have two rows and columns, or more")
     found = sizes.setdefault("outputs", outputs)
     require(found == outputs, f"sums are of {outputs} features, but the feature map makes {found}")
-    names, features = state["names"], sizes.setdefault("features", outputs)
-    require(names is None or len(names) == features, f"want {features} names of features")
-    filled = sizes.get("filled", sizes["features"])
-    require(filled == sizes["features"], f"want {sizes['features']} values of fill, got {filled}")
+    sizes.setdefault("features", outputs)
+    _columns(state["names"], sizes)
     scatter = settings["pairs"]["scope"] == "global" and settings["pairs"]["kind"] == "with_ties"
     require(arrays["varying"].min(initial=0) >= 0, "varying must be >= 0")
     if "ids" in arrays:
@@ -199,40 +194,36 @@ def _statistics(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> No
         require((name in arrays) == scatter, f"{name} must be there with scope 'global' alone")
 
 
-STATISTICS: Mapping[str, Kind] = {
-    "Pairgram": Kind(
-        {
-            **OF_PAIRS,
-            "state": {
-                "n_rows": integer(0),
-                "n_queries": integer(0),
-                "sums_weight": number(),
-                "weight": AT_LEAST_0,
-                "degrees": AT_LEAST_0,
-                "query_weight": optional(AT_LEAST_0),
-                "least_left": AT_LEAST_0,
-                "ids": optional(choice("check")),
-                "names": optional(NAMES),
-            },
+STATISTICS = Kind(
+    {
+        **OF_PAIRS,
+        "state": {
+            "n_rows": integer(0),
+            "n_queries": integer(0),
+            "sums_weight": number(),
+            "weight": AT_LEAST_0,
+            "degrees": AT_LEAST_0,
+            "query_weight": optional(AT_LEAST_0),
+            "least_left": AT_LEAST_0,
+            "ids": optional(choice("check")),
+            "names": optional(NAMES),
         },
-        {
-            "sums": Array(FLOAT64, ("columns", "columns")),
-            "mean?": Array(FLOAT64, ("columns",)),
-            "origin?": Array(FLOAT64, ("columns",)),
-            "fill?": Array(FLOAT64, ("filled",)),
-            "before?": Array(FLOAT64, ("columns",)),
-            "varying": Array(INT64, ("outputs",)),
-            "ids?": Array(("uint64",), ("ids",)),
-        },
-        _statistics,
-    )
-}
+    },
+    {
+        "sums": Array(FLOAT64, ("columns", "columns")),
+        "mean?": Array(FLOAT64, ("columns",)),
+        "origin?": Array(FLOAT64, ("columns",)),
+        "fill?": Array(FLOAT64, ("filled",)),
+        "before?": Array(FLOAT64, ("columns",)),
+        "varying": Array(INT64, ("outputs",)),
+        "ids?": Array(("uint64",), ("ids",)),
+    },
+    _statistics,
+)
 
 
-# Batches of models. The arrays of the first model and of the fallback have prefixes.
+# Batches of models
 
-PARTS = ("model", "fallback")
-PART = Setting("an object of JSON with kind and settings", lambda value: isinstance(value, dict))
 NUMBER_AS_TEXT = Setting(
     "a number as text, such as '0.5' or 'nan'",
     lambda value: isinstance(value, str) and value == _number(value),
@@ -254,60 +245,62 @@ def _batch(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
         require(found is None or len(found) == models, f"want {models} {name}, as there are coefs")
     require((settings["keys"] is None) == ("keys" in arrays), "keys must be text or an array")
     require(None in settings["errors"], "errors must leave a model")
+    same = arrays["model.coef_"].shape == (sizes["coefficients"],)
+    require(same, "coefs must have a column for every coefficient of the model")
 
 
-BATCHES: Mapping[str, Kind] = {
-    "BatchFit": Kind(
-        {
-            "model": PART,
-            "fallback": optional(PART),
-            "fallback_score?": NUMBER_AS_TEXT,
-            "keys": optional(NAMES),
-            "errors": list_of(optional(TEXT), "a list of texts and None"),
-        },
-        {
-            "coefs": Array(FLOAT64, ("models", "coefficients")),
-            "is_dual": Array(INT64, ("models",)),
-            "alpha_?": Array(FLOAT64, ("models",)),
-            "C_?": Array(FLOAT64, ("models",)),
-            "best_score_?": Array(FLOAT64, ("models",)),
-            "keys?": Array(INT64, ("models",)),
-        },
-        _batch,
-    )
+BATCHES = Kind(
+    {
+        "model": PART,
+        "fallback": optional(PART),
+        "fallback_score?": NUMBER_AS_TEXT,
+        "keys": optional(NAMES),
+        "errors": list_of(optional(TEXT), "a list of texts and None"),
+    },
+    {
+        "coefs": Array(FLOAT64, ("models", "coefficients")),
+        "is_dual": Array(INT64, ("models",)),
+        "alpha_?": Array(FLOAT64, ("models",)),
+        "C_?": Array(FLOAT64, ("models",)),
+        "best_score_?": Array(FLOAT64, ("models",)),
+        "keys?": Array(INT64, ("models",)),
+    },
+    _batch,
+)
+
+
+# Pipelines of scikit-learn: the bytes that skops writes of the transformers, then a model
+
+PIPELINES = Kind(
+    {"scikit-learn": TEXT, "model": PART, "name": TEXT},
+    {"transformers": Array(("uint8",), ("bytes",))},
+)
+
+KINDS: Mapping[str, Kind] = {
+    **MODELS,
+    "Pairgram": STATISTICS,
+    "BatchFit": BATCHES,
+    "Pipeline": PIPELINES,
 }
 
 
-def _check_parts(arrays: Arrays, settings: Mapping[str, Any]) -> Arrays:
+def _without_parts(settings: Mapping[str, Any], arrays: Arrays) -> Arrays:
     """Check the models within a file, and return the arrays that belong to none of them."""
     rest = dict(arrays)
     for name in PARTS:
-        own = {key: rest.pop(key) for key in arrays if key.startswith(f"{name}.")}
-        part = settings.get(name)
-        if part is None:
-            require(not own, f"there are arrays of {name}, but {name} is None")
+        begin = f"{name}."
+        names = [key for key in arrays if key.startswith(begin)]
+        if (part := settings.get(name)) is None:
+            missing = f"there are arrays of {name}, but {name} is None"
+            require(name not in settings or not names, missing)
             continue
         check_record(part, {"kind": choice(*MODELS), "settings": ANY}, name)
         try:
-            plain = {key[len(name) + 1 :]: array for key, array in own.items()}
-            check_contents(part["kind"], plain, part["settings"])
+            own = {key.removeprefix(begin): rest.pop(key) for key in names}
+            check_contents(part["kind"], own, part["settings"])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
-        if name == "model" and "coefs" in rest:
-            same = own["model.coef_"].shape == rest["coefs"].shape[1:]
-            require(same, "coefs must have a column for every coefficient of the model")
     return rest
-
-
-# Pipelines of scikit-learn: the bytes that skops writes of the transformers, then a model, whose
-# arrays have a prefix.
-
-PIPELINES: Mapping[str, Kind] = {
-    "Pipeline": Kind(
-        {"scikit-learn": TEXT, "model": PART, "name": TEXT},
-        {"transformers": Array(("uint8",), ("bytes",))},
-    )
-}
 
 
 def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
@@ -320,7 +313,7 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     settings : what JSON can hold
         Settings with the key "feature_map", which is None or the record of a map.
     """
-    table = {**MODELS, **STATISTICS, **BATCHES, **PIPELINES}.get(kind)
+    table = KINDS.get(kind)
     if kind in words_of("file"):
         table = room_with("file", kind)._in_file
     if table is None:
@@ -329,25 +322,22 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
         isinstance(settings, dict) and "feature_map" in settings,
         f"the settings must be an object of JSON with a feature_map, got {brief(settings)}",
     )
-    own = {name: value for name, value in settings.items() if name != "feature_map"}
+    own, wanted, of_map = dict(settings), dict(table.arrays), None
+    feature_map = own.pop("feature_map")
     check_record(own, table.settings)
     if "constraint" in own:
-        _check_constraint(own["constraint"])
-    if "prior" in own:
-        _check_prior(own["prior"], own["fitted"], arrays_of_prior(arrays))
-        arrays = {name: array for name, array in arrays.items() if not name.startswith(PRIOR)}
-    if "model" in table.settings:
-        require(settings["feature_map"] is None, f"feature_map must be None for a {kind}")
-        arrays = _check_parts(arrays, settings)
-    feature_map, wanted = settings["feature_map"], dict(table.arrays)
-    of_map = None
+        known = words_of("constraint")
+        check_record(own["constraint"], {f"{name}?": ANY for name in known}, "constraint")
+        for name, record in own["constraint"].items():
+            of_name = room_with("constraint", name).settings
+            check_record(record, of_name, f"constraint.{name}")
     if feature_map is not None:
+        require("model" not in own, f"feature_map must be None for a {kind}")
         of_map = check_map(feature_map)
         wanted |= of_map.arrays
-    inputs = own.get("inputs")
-    if inputs is not None:
+    if (inputs := own.get("inputs")) is not None:
         wanted |= OF_QUANTILES if "quantile" in inputs else OF_SCALES
-    sizes = check_arrays(arrays, wanted)
+    sizes = check_arrays(_without_parts(own, arrays), wanted)
     if of_map is not None:
         of_map.relations(feature_map, arrays, sizes)
     elif "outputs" in sizes:
@@ -355,31 +345,3 @@ def check_contents(kind: str, arrays: Arrays, settings: Any) -> None:
     if inputs is not None:
         _inputs(inputs, settings, arrays, sizes)
     table.relations(settings, arrays, sizes)
-
-
-def _check_constraint(record: Any) -> None:
-    """Check the name of one constraint, with its parameters."""
-    check_record(record, {f"{name}?": ANY for name in words_of("constraint")}, "constraint")
-    for name, own in record.items():
-        check_record(own, room_with("constraint", name).settings, f"constraint.{name}")
-
-
-def arrays_of_prior(arrays: Arrays) -> dict[str, Any]:
-    """Return the arrays of the prior of a model, by the names that its own file would give."""
-    return {
-        name.removeprefix(PRIOR): array for name, array in arrays.items() if name.startswith(PRIOR)
-    }
-
-
-def _check_prior(prior: Mapping[str, Any], outer: Mapping[str, Any], arrays: Arrays) -> None:
-    """Check the model whose scores are added to those of a model with these fitted settings."""
-    try:
-        check_contents(prior["kind"], arrays, prior["settings"])
-    except ValueError as error:
-        raise ValueError(f"prior: {error}") from None
-    fitted = prior["settings"]["fitted"]
-    require(
-        fitted["n_features_in_"] == outer["n_features_in_"],
-        f"prior is of {fitted['n_features_in_']} features, but the model of "
-        f"{outer['n_features_in_']}",
-    )

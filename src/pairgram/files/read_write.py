@@ -16,16 +16,11 @@ from pairgram._core import __version__
 from pairgram._support.checks import AnyArray
 from pairgram._support.files import replacing, shown
 from pairgram._support.schema import brief
-from pairgram.files.kinds import (
-    BATCHES,
-    MODELS,
-    PIPELINES,
-    STATISTICS,
-    check_contents,
-)
+from pairgram.files.kinds import KINDS, check_contents
 
 FORMAT = "pairgram-2"
 FORMER = "pairgram-1"  # of versions 0.1 to 0.3
+HOLD = {"Pairgram": "statistics", "BatchFit": "many models"}  # other files than those of a model
 Settings = dict[str, Any]
 Contents = tuple[str, dict[str, AnyArray], Settings]  # kind, arrays, settings
 
@@ -85,10 +80,15 @@ def pack(kind: str, arrays: Mapping[str, AnyArray], settings: Settings) -> bytes
     return _in_order(save(dict(arrays), metadata))
 
 
+def _header(contents: bytes) -> dict[str, Any]:
+    """Return the header of a safetensors file: its length, and JSON."""
+    return json.loads(contents[8 : 8 + int.from_bytes(contents[:8], "little")])
+
+
 def _in_order(contents: bytes) -> bytes:
     """Return a safetensors file whose metadata stand in one order: equal models, equal bytes."""
+    header = _header(contents)
     end = 8 + int.from_bytes(contents[:8], "little")
-    header = json.loads(contents[8:end])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -109,41 +109,24 @@ def read_file(path: str | os.PathLike[str], kinds: tuple[str, ...] | None = None
     OSError
         If the file cannot be read.
     """
-    with open(path, "rb"):  # for a missing file, this raises the system's error with its name
-        pass
+    with open(path, "rb") as file:
+        return unpack(file.read(), kinds, shown(path))
+
+
+def unpack(
+    contents: bytes, kinds: tuple[str, ...] | None = None, name: str = "the bytes"
+) -> Contents:
+    """Return what `pack` got; see `read_file`. Errors begin with `name`."""
     try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            metadata = file.metadata() or {}
+        arrays = load(contents)
+        metadata = _header(contents).get("__metadata__", {})
     except MemoryError:
         raise
     except Exception:  # safetensors may raise anything for bytes of another format
-        with open(path, "rb") as file:
-            raise _foreign(file.read(10), shown(path), kinds) from None
-    return _checked(metadata, arrays, shown(path), kinds)
-
-
-def unpack(contents: bytes, kinds: tuple[str, ...]) -> Contents:
-    """Return what `pack` got; see `read_file`. Errors name "the bytes"."""
-    name = "the bytes"
-    try:
-        arrays = {key: array.copy() for key, array in load(contents).items()}
-        length = int.from_bytes(contents[:8], "little")
-        metadata = json.loads(contents[8 : 8 + length]).get("__metadata__", {})
-    except MemoryError:
-        raise
-    except Exception:
-        raise _foreign(contents[:10], name, kinds) from None
-    return _checked(metadata, arrays, name, kinds)
-
-
-def _checked(
-    metadata: dict[str, str],
-    arrays: dict[str, AnyArray],
-    name: str,
-    kinds: tuple[str, ...] | None,
-) -> Contents:
-    """Return the contents of a safetensors file after all checks; `name` is for messages."""
+        if contents[8:10] == b'{"':
+            raise ValueError(f"{name}: damaged or cut off") from None
+        what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
+        raise ValueError(f"{name}: not a {what} that pairgram wrote (a safetensors file)") from None
     if metadata.get("format") == FORMER:
         version = brief(metadata.get("version"))
         raise ValueError(
@@ -175,21 +158,12 @@ def _checked(
 
 def _of_other_kind(kind: str, kinds: tuple[str, ...]) -> str:
     """Return a message that says which function reads a file that is not one of `kinds`."""
-    if kind in STATISTICS:
-        return f"holds statistics, want a model: {kind}.load reads it"
-    if kind in BATCHES:
-        return f"holds many models, want {' or '.join(kinds)}: {kind}.load reads it"
-    if kind in MODELS or kind in PIPELINES:
-        return f"holds a model, {brief(kind)}, want {' or '.join(kinds)}: load_model reads it"
-    return f"holds {brief(kind)}, want {' or '.join(map(repr, kinds))}"
-
-
-def _foreign(head: bytes, name: str, kinds: tuple[str, ...] | None) -> ValueError:
-    """Return the error for what cannot be read; its first bytes are a length and a JSON header."""
-    if head[8:] == b'{"':
-        return ValueError(f"{name}: damaged or cut off")
-    what = "model" if kinds is not None and "Pairgram" not in kinds else "file"
-    return ValueError(f"{name}: not a {what} that pairgram wrote (a safetensors file)")
+    wanted = kinds[0] if len(kinds) == 1 else "a model"
+    if kind in HOLD:
+        return f"holds {HOLD[kind]}, want {wanted}: {kind}.load reads it"
+    if kind in KINDS:
+        return f"holds a model, {kind!r}, want {wanted}: load_model reads it"
+    return f"holds {brief(kind)}, want {wanted}"
 
 
 def written_by(path: str | os.PathLike[str]) -> str | None:
@@ -219,7 +193,7 @@ def _plain(value: object) -> Any:
 def _digest(kind: str, text: str, arrays: Mapping[str, AnyArray]) -> str:
     digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = arrays[name]
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

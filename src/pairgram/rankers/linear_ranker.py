@@ -30,7 +30,6 @@ from pairgram.data.streams import as_stream
 from pairgram.features.feature_map import describe_map
 from pairgram.features.kernels import is_precomputed
 from pairgram.features.row_values import Chain
-from pairgram.files.kinds import PRIOR
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate
 from pairgram.model_selection.judge import HeldOut, Results
@@ -535,7 +534,7 @@ class LinearRanker(WholeFit, BaseEstimator):  # type: ignore[misc]
                     "running code when it is loaded: rankers of this package can be saved"
                 )
             of_prior, settings_of_prior = self.prior_._contents()
-            arrays |= {f"{PRIOR}{name}": array for name, array in of_prior.items()}
+            arrays |= {f"prior.{name}": array for name, array in of_prior.items()}
             parameters["prior"] = {"kind": self.prior_._file_kind, "settings": settings_of_prior}
         return arrays, parameters
 

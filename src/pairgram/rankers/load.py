@@ -22,7 +22,7 @@ from pairgram.data.pairs import Pairs
 from pairgram.features.feature_map import restore_map
 from pairgram.features.inputs import FittedInputs
 from pairgram.features.row_values import Chain, Fill
-from pairgram.files.kinds import MODELS, PIPELINES, arrays_of_prior
+from pairgram.files.kinds import MODELS
 from pairgram.files.read_write import check_setting, read_file, write_file
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.linear_ranker import LinearRanker
@@ -229,7 +229,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     OSError
         If the file cannot be read.
     """
-    kind, arrays, settings = read_file(path, (*MODELS, *PIPELINES))
+    kind, arrays, settings = read_file(path, (*MODELS, "Pipeline"))
     if kind in MODELS:
         return restore_model(kind, arrays, settings)
     model = restore_part(arrays, "model", settings["model"])
@@ -260,7 +260,7 @@ def restore_model(
     of_prior = settings.pop("prior", None)
     prior = None
     if of_prior is not None:
-        prior = restore_model(of_prior["kind"], arrays_of_prior(arrays), of_prior["settings"])
+        prior = restore_part(arrays, "prior", of_prior)
         settings["prior"] = FrozenEstimator(prior)
     fitted = settings.pop("fitted")
     names = fitted.pop("feature_names_in_", None)
