@@ -133,7 +133,7 @@ def test_what_is_refused(tmp_path):
 
 
 def test_mlflows_own_flavor_keeps_models_by_skops(tmp_path):
-    skops_io = pytest.importorskip("skops.io")
+    pytest.importorskip("skops")
     if "skops_trusted_types" not in inspect.signature(mlflow.sklearn.save_model).parameters:
         pytest.skip("this MLflow keeps no models by skops")
     model = make_pipeline(StandardScaler(), RankRLSCV()).fit(X, y, rankrlscv__qid=qid)
@@ -141,7 +141,7 @@ def test_mlflows_own_flavor_keeps_models_by_skops(tmp_path):
         model,
         tmp_path / "m",
         serialization_format="skops",
-        skops_trusted_types=skops_io.get_untrusted_types(data=skops_io.dumps(model)),
+        skops_trusted_types=pairgram.export.skops_types(),
         pip_requirements=[],
     )
     loaded = mlflow.sklearn.load_model(str(tmp_path / "m"))

@@ -17,7 +17,7 @@ class Room(NamedTuple):
     names : mapping
         By modules: the public names in it, which ``pairgram`` has too.
     words : mapping
-        By what words say, such as ``"file"`` for kinds of files, and by modules: the
+        By what words say, such as ``"skops"`` for types in files of skops, and by modules: the
         words, each of which is the name there of what it stands for.
     commands : tuple of str
         Which commands of the command line work with it alone.
@@ -33,7 +33,10 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "auto": Room({"auto.ranker": ("AutoRanker",)}),
+    "auto": Room(
+        {"auto.ranker": ("AutoRanker",)},
+        words={"skops": {"auto.ranker": ("AutoRanker",)}},
+    ),
     "certainty": Room(
         {
             "certainty.fitted_posterior": ("posterior",),
@@ -43,6 +46,7 @@ ROOMS = {
         words={
             "file": {"certainty.posterior": ("Posterior",)},
             "scoring": {"certainty.evidence": ("evidence",)},
+            "skops": {"certainty.evidence": ("Evidence",)},
         },
     ),
     "cli": Room(is_attribute=False),
@@ -55,7 +59,8 @@ ROOMS = {
         {
             "comparisons.preferences": ("Preferences",),
             "comparisons.probabilities": ("probability_preferred",),
-        }
+        },
+        words={"skops": {"comparisons.comparison_metrics": ("ComparisonMetric",)}},
     ),
     "constraints": Room(
         {"constraints": ("ElasticNet", "MaxNonzero", "Positive")},
@@ -70,6 +75,7 @@ ROOMS = {
         words={
             "command line": {"cross.ids": ("places_of",)},
             "feature map": {"cross.products": ("Cross",)},
+            "skops": {"cross.products": ("Cross",)},
         },
         commands=("recommend",),
     ),

@@ -70,10 +70,10 @@ X, y, qid = make_ranking(40, 10, 6, random_state=0)
 
 
 def kept(model):
-    """Return what a file of a model holds, if the types of this package are trusted."""
+    """Return what a file of a model holds, and the types that it asks to be trusted."""
     data = skops_io.dumps(model)
-    types = skops_io.get_untrusted_types(data=data)
-    return skops_io.loads(data, trusted=[name for name in types if name.startswith("pairgram.")])
+    loaded = skops_io.loads(data, trusted=pairgram.export.skops_types())
+    return loaded, set(skops_io.get_untrusted_types(data=data))
 
 
 def fitted():
@@ -93,12 +93,16 @@ def fitted():
         yield total, lambda one: RankRLS.from_pairgram(one).coef_
 
 
-def test_the_same_bits_of_all_that_is_kept():
+def test_the_same_bits_of_all_that_is_kept_and_the_types_are_those_of_the_list():
+    found = set()
     for model, answer in fitted():
-        np.testing.assert_array_equal(answer(kept(model)), answer(model), err_msg=str(model))
+        loaded, types = kept(model)
+        np.testing.assert_array_equal(answer(loaded), answer(model), err_msg=str(model))
+        found |= types
+    assert found == set(pairgram.export.skops_types())
 
 
 def test_callables_are_not_trusted():
     model = RankRLS(feature_map=Kernel(lambda A, B: A @ B.T)).fit(X, y, qid=qid)
     with pytest.raises(Exception, match=r"Untrusted types|not supported|lambda|pickle"):
-        kept(model)
+        skops_io.loads(skops_io.dumps(model), trusted=pairgram.export.skops_types())
