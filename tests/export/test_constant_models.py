@@ -68,3 +68,14 @@ def test_the_name_of_a_function_has_the_place_of_other_names() -> None:
 def test_what_is_for_rounds_of_boosting_is_said_to_be_needless() -> None:
     with pytest.raises(TypeError, match=r"RankRLS.fit\(\) got .* 'callbacks': it is not needed"):
         RankRLS().fit(X, Y, qid=QID, callbacks=[])
+
+
+def test_the_plugin_has_the_names_of_both_engines_and_a_model_a_name():
+    X, y, qid = make_ranking(n_features=2, random_state=0)
+    model = RankRLS().fit(X, y, qid=qid)
+    bodies = [
+        to(model, features=["a", "b"])
+        for to in (export.to_elasticsearch, export.to_opensearch, export.to_ltr_plugin)
+    ]
+    assert bodies[0] == bodies[1] == bodies[2]
+    assert bodies[0]["model"]["name"] == "model"

@@ -58,7 +58,7 @@ ELASTIC = (
 
 def to_solr(
     model: BaseEstimator,
-    name: str,
+    name: str = "model",
     *,
     store: str | None = None,
     features: Sequence[str] | None = None,
@@ -73,7 +73,7 @@ def to_solr(
     Parameters
     ----------
     model : fitted ranker, or Pipeline that ends in one
-    name : str
+    name : str, default="model"
         The name of the model in the store.
     store : str or None, default=None
         The name of the feature store. None leaves it out, and Solr takes its default store.
@@ -279,7 +279,7 @@ def _layer(matrix: Vector, bias: Vector, activation: str) -> dict[str, Any]:
 
 def to_ltr_plugin(
     model: BaseEstimator,
-    name: str,
+    name: str = "model",
     *,
     features: Sequence[str] | None = None,
     fields: Mapping[str, str] | None = None,
@@ -387,6 +387,10 @@ def _require_linear(what: str, has_store: bool, form: Form) -> None:
         )
 
 
+# Both engines have the plugin.
+to_elasticsearch = to_opensearch = to_ltr_plugin
+
+
 def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -> RanklibModel:
     """Return a linear model in RankLib's text format, for RankLib and for ``model/ranklib``.
 
@@ -412,7 +416,7 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
 
 def to_vespa(
     model: BaseEstimator,
-    name: str,
+    name: str = "model",
     *,
     features: Sequence[str] | None = None,
     inherits: str = "default",
@@ -428,7 +432,7 @@ def to_vespa(
     Parameters
     ----------
     model : fitted ranker, or Pipeline that ends in one
-    name : str
+    name : str, default="model"
         The name of the profile.
     features : list of str or None, default=None
         Vespa's rank features, in the order of the columns of X, such as ``bm25(title)``,
