@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -26,6 +27,7 @@ from pairgram.export.formulas import (
     Times,
     leaves,
     nodes_of,
+    stepped,
     sum_of,
     through,
 )
@@ -113,15 +115,6 @@ def in_vespa(template: str, names: Sequence[str], texts: Sequence[str]) -> str:
         return f'{name} == ""' if name in texts else f"isNan({name})"
 
     return WORD.sub(word, template)
-
-
-APART = "round the column before fit, or subtract a constant"
-# What columns compare with, by their kinds, one and several; and advice where float32 has too few.
-OF_FLOAT32 = {
-    "ramps": ("knot", "knots", APART),
-    "steps": ("edge", "edges", APART),
-    "lookup": ("category", "categories", "number the categories anew"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,35 +277,57 @@ def for_float32(form: Form, engine: str) -> Form:
     Raises
     ------
     ValueError
-        If float32 cannot hold a knot or a category, or has one number for two of a column.
+        If float32 cannot hold a knot or a category, or has one number for two categories.
+
+    Warns
+    -----
+    UserWarning
+        If two knots are one number in float32.
     """
     categories: dict[tuple[int, float], float] = {}
+    close: list[str] = []
 
     def rounded(column: Column) -> Column:
         if column.kind == "product":
             return replace(column, at=tuple(map(rounded, column.at)))
-        if column.kind not in OF_FLOAT32:
+        name = form.names[column.source]
+        what = {"ramps": "knot", "steps": "edge", "lookup": "category"}.get(column.kind)
+        if what is None:
             return column
-        what, several, advice = OF_FLOAT32[column.kind]
-        name, source = form.names[column.source], column.source
-        known = categories if column.kind == "lookup" else {}
-        values = [float(at) for at in column.at if not isinstance(at, str)]
+        values = [at for at in column.at if not isinstance(at, str)]
         with np.errstate(over="ignore"):
             places = np.array(values, np.float32).astype(np.float64)
-        for value, place in zip(values, places.tolist(), strict=True):
-            if np.isinf(place):
-                raise ValueError(
-                    f"column {name!r} has the {what} {value!r}, which is beyond float32, in which "
-                    "engines read columns: scale the column before fit"
-                )
-            if (other := known.setdefault((source, place), value)) != value:
-                raise ValueError(
-                    f"column {name!r} has the {several} {other!r} and {value!r}, which are one "
-                    f"number for {engine}, because it reads float32: {advice}"
-                )
-        return column if column.kind == "lookup" else replace(column, at=places)
+        if np.isinf(places).any():
+            raise ValueError(
+                f"column {name!r} has the {what} {float(values[np.argmax(np.isinf(places))])!r}, "
+                "which is beyond float32, in which engines read columns: scale the column before "
+                "fit"
+            )
+        if what == "category":
+            for value, place in zip(values, places.tolist(), strict=True):
+                known = categories.setdefault((column.source, place), value)
+                if known != value:
+                    raise ValueError(
+                        f"column {name!r} has the categories {known!r} and {value!r}, which are "
+                        f"one number for {engine}, because it reads float32: number the "
+                        "categories anew"
+                    )
+            return column
+        if (equal := np.diff(places) == 0).any():
+            low, high = column.at[np.argmax(equal) :][:2].tolist()
+            close.append(f"column {name!r} has the {what}s {low!r} and {high!r}")
+        return stepped(column, places) if what == "knot" else replace(column, at=places)
 
-    return replace(form, columns=tuple(map(rounded, form.columns)))
+    columns = tuple(map(rounded, form.columns))
+    if close:
+        warnings.warn(
+            f"{close[0]}, which {engine} cannot tell apart, because it reads float32: rows with "
+            "such values may get other scores than the model's, which verify measures: round the "
+            "column before fit, or subtract a constant",
+            UserWarning,
+            stacklevel=3,
+        )
+    return replace(form, columns=columns)
 
 
 def require_gaps_apart(form: Form, engine: str) -> None:

@@ -256,6 +256,22 @@ def leaves(columns: Sequence[Column]) -> Iterator[Column]:
             yield column
 
 
+def stepped(column: Column, knots: Vector) -> Column:
+    """Return a function with ascending knots of float32, some of which may be equal.
+
+    Equal knots make a step: the function has its first value at the knot, and its last at the next
+    number of float32, unless that is a knot itself.
+    """
+    at, first = np.unique(knots, return_index=True)
+    last = np.append(first[1:], len(knots)) - 1
+    above = np.nextafter(at.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+    steps = (last > first) & (above < np.append(at[1:], np.inf))
+    at = np.concatenate([at, above[steps]])
+    values = column.values[np.concatenate([first, last[steps]])]
+    order = np.argsort(at)
+    return replace(column, at=at[order], values=values[order])
+
+
 def through(column: Column, knots: ArrayLike, values: ArrayLike) -> Column:
     """Return a function of a column, linear between knots and constant outside.
 

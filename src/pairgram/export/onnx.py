@@ -67,11 +67,16 @@ def to_onnx(
     Raises
     ------
     ValueError
-        If the model cannot be expressed, if float32 does not hold one of its numbers, if two knots
-        or categories of a column are one number in float32, or if the empty text is a category and
+        If the model cannot be expressed, if float32 does not hold one of its numbers, if two
+        categories of an encoder are one number in float32, or if the empty text is a category and
         a missing text is another one. The message names the part.
     ImportError
         If the package onnx is missing.
+
+    Warns
+    -----
+    UserWarning
+        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----

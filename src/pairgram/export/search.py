@@ -105,6 +105,8 @@ def to_solr(
     UserWarning
         If the model fills missing values by others than 0: the message lists the default values
         that features must get in the engine.
+    UserWarning
+        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----
@@ -451,9 +453,14 @@ def to_vespa(
     Raises
     ------
     ValueError
-        If the model cannot be expressed; if two knots or categories of a column are one number in
+        If the model cannot be expressed; if two categories of a OneHotEncoder are one number in
         float32; if a name in `features` is not a rank feature (arithmetic, text with spaces and
         numbers are none); or if another name has characters that Vespa does not take.
+
+    Warns
+    -----
+    UserWarning
+        If quantiles tell values apart that are equal in float32.
 
     Notes
     -----
@@ -505,7 +512,7 @@ def to_vespa(
         rank = f"onnx({name}).score{{d0:0,d1:0}}"
     else:
         require_gaps_apart(form, "Vespa")
-        for_float32(form, "Vespa")  # refuses; its knots are not taken, as attributes may be double
+        for_float32(form, "Vespa")  # warns; its knots are not taken, as attributes may be double
         places = range(len(form.names))
         gaps = [f"gap[{place}]" for place in places]
         template = expression(form, [f"x[{place}]" for place in places], _VESPA, gaps)

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -228,7 +228,8 @@ def _bound(exported: Any, form: Form, rows: Vector) -> float:
     """Return what float32 may change: what it does in the formula, and the order of sums may."""
     forms, dtype = [form], _dtype(exported)
     if dtype == np.float32:
-        with suppress(ValueError):  # of an engine that compares fields, not numbers of float32
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of what the export warned of
             forms.append(for_float32(form, ""))
     # Sums of float32 numbers have errors of about this share of the sum of their sizes.
     share, found = max(8.0, len(form.tree.atoms) ** 0.5) * 2.0**-24, 0.0
