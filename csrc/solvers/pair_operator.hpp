@@ -17,7 +17,8 @@
 // query are gone through, and none is stored. With the rows in the order of their labels the losers
 // of a row are the first ones, so that many pairs are computed at once.
 //
-// O(n log n) to set scores; O(n · levels) for a product with few levels, else O(n log levels).
+// O(n log n) to set scores; O(n · levels) for a product with few levels, else O(n log levels). Of
+// few rows, O(n²) for each.
 // Source: Chen et al. 2017, eq. 23-25 (A the pairs' differences, D the active ones, never formed).
 #pragma once
 

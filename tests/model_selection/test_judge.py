@@ -1,8 +1,11 @@
 """How rows are held out, apart from the estimators that do so."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
 
 import pairgram as pg
 from pairgram import make_ranking
@@ -46,3 +49,43 @@ def test_the_table_of_queries_leaves_out_rows_of_weight_0_in_any_order(model, cv
         at = (qid == q) & (v > 0)
         assert (n, weight) == (at.sum(), v[at].mean())
         np.testing.assert_allclose(value, pg.get_metric("ndcg@3")(y[at], search.held_out_[at]))
+
+
+def test_a_splitter_that_derives_from_ours_splits_by_itself():
+    class Shorter(pg.QueryKFold):
+        def split(self, X, y=None, groups=None, qid=None):
+            for train, test in super().split(X, y, groups, qid):
+                yield train[:30], test
+
+    X, y, qid = pg.make_ranking(12, 8, 3, random_state=0)
+    listed = list(Shorter(3).split(X, qid=qid))
+    own = pg.RankRLSCV([1.0], cv=Shorter(3)).fit(X, y, qid=qid)
+    assert own.best_score_ == pg.RankRLSCV([1.0], cv=listed).fit(X, y, qid=qid).best_score_
+    assert own.best_score_ != pg.RankRLSCV([1.0], cv=3).fit(X, y, qid=qid).best_score_
+
+
+def test_tables_are_made_when_they_are_asked_for_and_keep_no_more_than_they_need():
+    X, y, qid = pg.make_ranking(40, 10, 3, random_state=0)
+    search = pg.RankRLSCV(pairs=["with_ties", "without_ties"])
+    for name in ("cv_results_", "held_out_", "per_query_"):
+        assert not hasattr(search, name)
+        with pytest.raises(AttributeError, match=f"'RankRLSCV' object has no attribute '{name}'"):
+            getattr(search, name)
+    search.fit(X, y, qid=qid)
+    asked, other = search.fit(X, y, qid=qid).cv_results_, pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(other.cv_results_["mean_test_score"], asked["mean_test_score"])
+    np.testing.assert_array_equal(other.held_out_, search.held_out_)
+    assert len(pickle.dumps(search.fit(X, y, qid=qid).__dict__)) < 3 * len(pickle.dumps(other))
+
+
+@pytest.mark.parametrize(
+    ("search", "ranker"), [(pg.RankRLSCV, pg.RankRLS), (pg.RankSVMCV, pg.RankSVM)]
+)
+def test_the_best_parameters_of_the_table_fill_gaps_too(search, ranker):
+    X, y, qid = pg.make_ranking(20, 10, 4, random_state=0)
+    X[::7, 1] = np.nan
+    maps = [pg.Fill("median"), make_pipeline(pg.Fill("median"), pg.Quantile())]
+    model = search(feature_map=maps).fit(X, y, qid=qid)
+    best = model.cv_results_["params"][model.best_index_]
+    again = ranker(**best).fit(X, y, qid=qid)
+    np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-9)

@@ -1,6 +1,6 @@
 """The command line, ``pairgram``: `table_of_commands` has its options, and `app` runs what is read.
 
-Each other module holds the functions of some commands, and is imported when one of them runs.
+A module that holds the functions of some commands is imported when one of them runs.
 """
 
 from pairgram.cli.app import main

@@ -499,7 +499,7 @@ class Judge(BaseJudge):
         if self.splits is not None:
             source, tests = self.data, self.test_rows
             sizes = [len(test) for _, test in self.splits]
-        own = scores[best].copy(), values[best]
+        own = scores[best].copy(), values[best].copy()  # without those of the other models
         held = HeldOut(self.metric.name, source.queries, tests, sizes, counted.summary, *own)
         return judged._replace(stored={"_held": held})
 
@@ -610,8 +610,8 @@ class Results(NamedTuple):
 
     Attributes
     ----------
-    tried : list of Tried
-        The grids, which have the same size.
+    tried : list of (grid, settings)
+        Those of each `Tried`. The grids have the same size.
     order : ndarray of shape (n_models,), int64
         For every place of a grid in the caller's order, the place where it was judged.
     judged : Judged
@@ -619,7 +619,7 @@ class Results(NamedTuple):
     metric : Measure
     """
 
-    tried: Sequence[Tried]
+    tried: Sequence[tuple[Mapping[str, Vector], Mapping[str, Any]]]
     order: Rows
     judged: Judged
     metric: Measure
@@ -631,12 +631,10 @@ class Results(NamedTuple):
 
     def table(self) -> dict[str, Any]:
         """Return the table of all models, in the caller's order."""
-        tried, order = self.tried, self.order
-        columns = {
-            name: np.concatenate([one.grid[name][order] for one in tried]) for name in tried[0].grid
-        }
-        for name in tried[0].settings:
-            columns[name] = np.repeat(column_of([one.settings[name] for one in tried]), len(order))
+        (grids, settings), order = zip(*self.tried, strict=True), self.order
+        columns = {name: np.concatenate([one[name][order] for one in grids]) for name in grids[0]}
+        for name in settings[0]:
+            columns[name] = np.repeat(column_of([one[name] for one in settings]), len(order))
         judged = self.judged.take(self.rows)
         return search_results(columns, judged, -ordered(judged.means, self.metric))
 
@@ -646,9 +644,10 @@ def choose_among(
 ) -> tuple[int, int, dict[str, Any]]:
     """Return which grid has the best model, its place there, and attributes of the search.
 
-    The parameters are those of `Results`, and `otherwise` that of `choose`.
+    `order` and `metric` are those of `Results`, and `otherwise` that of `choose`.
     """
-    results = Results(tried, order, join_judged([one.judged for one in tried]), metric)
+    judged = join_judged([one.judged for one in tried])._replace(stored=NOT_STORED)
+    results = Results([(one.grid, one.settings) for one in tried], order, judged, metric)
     best = choose(results.judged.means, metric, otherwise)
     number, at = divmod(best, len(order))
     chosen = tried[number].judged

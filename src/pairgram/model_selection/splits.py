@@ -227,7 +227,10 @@ class Folds(Sequence[tuple[Rows, Rows]]):
         return self.n_folds
 
     def __getitem__(self, number: Any) -> Any:
-        held = self.of_rows == range(self.n_folds)[number]
+        number = range(self.n_folds)[number]
+        if isinstance(number, range):
+            return [self[one] for one in number]
+        held = self.of_rows == number
         return np.flatnonzero(~held), np.flatnonzero(held)
 
 
@@ -331,7 +334,8 @@ def make_splits(cv: object, data: RankingData) -> Splits:
         If there are no splits, if a split has an empty part, or if its rows are not row numbers.
         The message names ``cv``.
     """
-    if not isinstance(cv, (Integral, QueryKFold)) or data.group_of is not None:
+    is_plain = isinstance(cv, Integral) or type(cv) is QueryKFold  # whose `split` is known
+    if not is_plain or data.group_of is not None:
         return _other_splits(cv, data)
     n_rows = len(data.y)
     try:
@@ -374,6 +378,8 @@ def _folds_of_queries(cv: Any, queries: Queries) -> Folds:
 
 
 def _split(splitter: Any, data: RankingData) -> list[Any]:
+    if isinstance(splitter, QueryKFold):  # of a class of one's own
+        return list(splitter.split(data.y, qid=data.queries.index()))
     splitter = check_cv(splitter)
     groups = data.queries.index() if _takes_groups(splitter) else None
     return list(splitter.split(np.empty((len(data.y), 1)), data.y, groups))

@@ -32,7 +32,6 @@ from pairgram.features.kernels import is_precomputed
 from pairgram.features.row_values import Chain
 from pairgram.files.read_write import write_file
 from pairgram.metrics.evaluation import evaluate
-from pairgram.model_selection.judge import HeldOut, Results
 from pairgram.rankers.known import ranker_called
 from pairgram.rankers.preparation import (
     GivenArrays,
@@ -561,9 +560,6 @@ class LinearSearch(LinearRanker):
 
     __metadata_request__fit = {"groups": True}  # noqa: RUF012
 
-    _results: Results
-    _held: HeldOut
-
     def fit(
         self,
         X: RowsLike,
@@ -622,17 +618,23 @@ class LinearSearch(LinearRanker):
     @cached_property
     def cv_results_(self) -> dict[str, Any]:
         """The table of all models, which is made when it is asked for."""
-        return self._results.table()
+        return self._part("_results", "cv_results_").table()
 
     @cached_property
     def held_out_(self) -> Vector:
         """The scores of held-out rows by the best model, which are made when they are asked for."""
-        return self._held.of_rows()
+        return self._part("_held", "held_out_").of_rows()
 
     @cached_property
     def per_query_(self) -> dict[str, Any]:
         """The metric of every query, which is a table that is made when it is asked for."""
-        return self._held.per_query()
+        return self._part("_held", "per_query_").per_query()
+
+    def _part(self, name: str, wanted: str) -> Any:
+        """Return what an attribute is made of. It is an AttributeError before a fit."""
+        if name not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {wanted!r}")
+        return self.__dict__[name]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy or a file, which has the tables and not their parts."""

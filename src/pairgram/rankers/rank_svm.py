@@ -208,13 +208,16 @@ class SvmSpec(Spec):
             search.require_lists(is_one, validation is not None)
         judge = rows.judge(whole, search, validation)
         candidates: list[_Candidate] = []
-        training = None
+        training, fill = None, self.rows.filler
         for way in self.rows.ways:
             training = None  # frees the memory for the features of the next map
             candidate, training = self._candidate(rows.fitted(way), judge)
             candidates.append(candidate)
         order = in_order_of(self.Cs, len(candidates[0].Cs))
-        tried = [Tried(c.judged, {"C": c.Cs}, {"feature_map": c.way.short}) for c in candidates]
+        tried = [
+            Tried(c.judged, {"C": c.Cs}, {"feature_map": c.way._replace(fill=fill).short})
+            for c in candidates
+        ]
         number, at, told = choose_among(tried, order, judge.metric)
         chosen = candidates[number]
         C, origin = float(chosen.Cs[at]), rows.prior and rows.prior.coef
@@ -227,8 +230,9 @@ class SvmSpec(Spec):
         if self.Cs is None and chosen.way.then is None:  # whose grid suits the widest column
             sums, pattern = fitted["_column_sums"], chosen.data.pattern
             names = pattern.names if pattern.feature_map is None else None
-            squares = training.squares() if sums is None and training else sums.squares
-            warn_of_narrow_columns(squares, names)
+            if sums is None and training is not None:
+                sums = training  # which tells as much of the squares
+            warn_of_narrow_columns(sums.squares, names)
         fitted |= told | {"C_": C, "Cs_": chosen.Cs[order], "feature_map_": chosen.way.value}
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
 

@@ -552,7 +552,8 @@ class RidgeSpec(LeastSquares):
         tried, name = [], "alpha" if search.Cs is None else "C"
         for one in candidates:
             values = one.alphas if search.Cs is None else search.Cs[np.argsort(order)]
-            tried.append(Tried(one.judged, {name: values}, one.told(search.told)))
+            told = one.told(search.told, self.rows.filler)
+            tried.append(Tried(one.judged, {name: values}, told))
         number, at, fitted = choose_among(tried, order, metric, otherwise)
         chosen, (_, grid, settings) = candidates[number], tried[number]
         width = max(chosen.solved.shape[1], chosen.data.n_features)
@@ -597,9 +598,10 @@ class Candidate(NamedTuple):
             return self.coordinates.known_sums(self.settings, coef)
         return self.column_sums(coef)
 
-    def told(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return some of the settings by their names."""
-        found = {"feature_map": chain_of(self.data).short, "pairs": self.settings.short}
+    def told(self, names: Sequence[str], fill: Any) -> dict[str, Any]:
+        """Return some of the settings by their names; `fill` is what has filled gaps before."""
+        way = chain_of(self.data)._replace(fill=fill)
+        found = {"feature_map": way.short, "pairs": self.settings.short}
         found["scale"] = self.scale
         return {name: found[name] for name in names}
 

@@ -220,8 +220,9 @@ def solve_sets(
         return None
     problem, blocks, node_map = told
     n_rows, width = len(sets.data.y), sets.data.n_features
-    calls_blas = len(sets.n_targets) > 1 or not width <= min(n_rows, _core.LARGEST_OWN)
-    with single_threaded_blas if calls_blas else nullcontext():
+    calls_blas = len(sets.n_targets) > 1 or width > min(n_rows, _core.LARGEST_OWN)
+    blas = single_threaded_blas if calls_blas else nullcontext()
+    with blas:
         found = _core.fit_groups(
             problem,
             sets.bounds,

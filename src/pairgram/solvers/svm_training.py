@@ -150,8 +150,9 @@ class Training:
     constant: Rows
     sums: PairSums | None = None
 
+    @property
     def squares(self) -> Vector:
-        """Return the sums of squares of the differences of features, 0 where they are constant."""
+        """The sums of squares of the differences of features, 0 where they are constant."""
         squares = np.array(np.diag(self.curvature) if self.curvature.ndim == 2 else self.curvature)
         squares[self.constant] = 0.0
         return squares

@@ -278,7 +278,9 @@ FORMATS = {
     ".ipc": "arrow",
     ".feather": "feather",
     ".csv": "csv",
+    ".csv.gz": "csv",
     ".tsv": "tsv",
+    ".tsv.gz": "tsv",
 }
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 
@@ -357,7 +359,7 @@ def _format(paths: Sequence[str]) -> str:
         inside = sorted(glob.iglob(f"{glob.escape(name)}/**", recursive=True))
         shown_ones = (one for one in inside if not re.search(r"[/\\][_.]", one[len(name) :]))
         name = next(filter(os.path.isfile, shown_ones), "")
-    kind = FORMATS.get(os.path.splitext(name.lower().removesuffix(".gz"))[1])
+    kind = next((FORMATS[end] for end in FORMATS if name.lower().endswith(end)), None)
     if kind is None and os.path.isfile(name):
         raise ValueError(
             f"{shown(name)}: found no LETOR file, and a name that does not end with one of "

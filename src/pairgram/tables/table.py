@@ -334,15 +334,11 @@ class Table:
             kind_of(own.schema.field(name).type) not in ("numbers", "lists")
             for name in own.features
         )
-        scorer: Any = None
-        if hasattr(pipeline, "steps") and names is not None and not self.advice:
-            try:
-                scorer = public("row_scorer")(pipeline)
-            except (AttributeError, TypeError, ValueError) as error:
-                if has_text and isinstance(error, ValueError):
-                    raise
-        if scorer is not None and (has_text or scorer.texts):
-            return scorer
+        last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
+        named = not self.advice and names is not None
+        if named and hasattr(last, "row_scorer"):
+            reads_text = has_text or _knows_text(pipeline)
+            return public("row_scorer")(pipeline) if reads_text else None
         if has_text and not hasattr(pipeline, "row_scorer"):
             raise ValueError(
                 "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
@@ -490,3 +486,11 @@ def _refuse_infinity(names: Sequence[str], rows: TableRows) -> None:
         what, row, column = found
         place = rows.place.row(row)
         raise placed_error(f"{place}: column {names[column]!r} must be finite, got {what}")
+
+
+def _knows_text(step: object) -> bool:
+    """Tell whether a fitted transformer, or a part of it, has categories that are text."""
+    parts = [*getattr(step, "steps", ()), *getattr(step, "transformers_", ())]
+    return any(_knows_text(part[1]) for part in parts) or any(
+        isinstance(value, str) for known in getattr(step, "categories_", ()) for value in known
+    )
