@@ -438,3 +438,13 @@ def test_wide_rank_svm_without_a_pair(set_limits):
     table = pg.scan(replace(ROWS, y=np.ones_like(ROWS.y)).frame, **NAMES)
     with pytest.raises(ValueError, match="no preference pair counts"):
         pg.RankSVM().fit(table)
+
+
+def test_ids_of_a_dictionary_are_held_to_their_kind():
+    def blocks():
+        for ids in (pa.array(["1", "2"]).dictionary_encode(), pa.array([2, 3])):
+            yield pa.table({"x": [0.0, 1.0], "y": [0.0, 1.0], "q": ids})
+
+    table = pg.scan(blocks, label="y", qid="q", features=["x"])
+    with pytest.raises(ValueError, match="'q', the query id, holds numbers, but before text"):
+        table.survey()

@@ -522,9 +522,18 @@ def rows_of_batches(
     batches: Iterable[Any], number: int, name: str, columns: Columns
 ) -> Iterator[TableRows]:
     """Yield the rows of batches, or of what else speaks Arrow; small ones are put together."""
-    first = 0
+    first, known = 0, None
     for table in _joined(batches):
-        yield columns.rows(table, Place(name, number, first))
+        place = Place(name, number, first)
+        if columns.qid is not None:  # ids of one kind only can be equal
+            kind = kind_of_values(table.schema.field(columns.qid).type)
+            known = kind if known is None else known
+            if kind != known:
+                raise placed_error(
+                    f"{place.row(0)}: column {columns.qid!r}, the query id, holds {kind}, but "
+                    f"before {known}"
+                )
+        yield columns.rows(table, place)
         first += table.num_rows
 
 
