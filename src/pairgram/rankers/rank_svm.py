@@ -229,10 +229,9 @@ class SvmSpec(Spec):
         fitted, history = final
         if self.Cs is None and chosen.way.then is None:  # whose grid suits the widest column
             sums, pattern = fitted["_column_sums"], chosen.data.pattern
+            known: Any = training if sums is None else sums
             names = pattern.names if pattern.feature_map is None else None
-            if sums is None and training is not None:
-                sums = training  # which tells as much of the squares
-            warn_of_narrow_columns(sums.squares, names)
+            warn_of_narrow_columns(known.squares, names)
         fitted |= told | {"C_": C, "Cs_": chosen.Cs[order], "feature_map_": chosen.way.value}
         return fitted, [*itertools.chain(*(c.histories for c in candidates)), history]
 
