@@ -24,7 +24,7 @@ constexpr std::ptrdiff_t most_targets = 256, target_values = 1 << 18;  // beside
 constexpr std::ptrdiff_t tile_targets = 48, tile_rows = 64;            // of others
 constexpr std::ptrdiff_t most_narrow = 2000;        // features that may be narrow
 constexpr double lost = 1e-6;                       // share of a narrow feature
-constexpr std::ptrdiff_t values_at_once = 1 << 14;  // of neighbouring groups of one task
+constexpr std::ptrdiff_t values_at_once = 1 << 12;  // of neighbouring groups of one task
 constexpr std::ptrdiff_t rows_ahead = 12;           // that are on their way to the cache
 
 }  // namespace

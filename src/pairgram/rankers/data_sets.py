@@ -87,7 +87,8 @@ class DataSets:
             queries = Queries(inner.offsets, order)
             bounds = np.searchsorted(inner.offsets, by.offsets)
         X = self.blocks[0] if len(self.blocks) == 1 else np.empty((len(y), 0))
-        data = RankingData(X, np.where(np.isfinite(y), y, 0.0), queries)
+        known = np.isfinite(y)
+        data = RankingData(X, y if known.all() else np.where(known, y, 0.0), queries)
         sets = RowSets(data, bounds, self.blocks, y, np.ones_like(bounds[1:]))
         if told.keys() - {"qid"}:
             sets = self._weighted(sets)
