@@ -1,6 +1,6 @@
 """The parts of model_selection that have tests of their own."""
 
-from pairgram.model_selection.splits import make_splits
+from pairgram.model_selection.splits import ListedSplits, make_splits
 from pairgram.tables.table_judge import Folds
 
-__all__ = ["Folds", "make_splits"]
+__all__ = ["Folds", "ListedSplits", "make_splits"]

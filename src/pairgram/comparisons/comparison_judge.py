@@ -25,6 +25,7 @@ from pairgram.model_selection.splits import (
     FORWARD,
     N_SPLITS,
     GroupSplits,
+    ListedSplits,
     Splits,
     make_splits,
     refuse_validation,
@@ -273,7 +274,7 @@ def _check_word(cv: str, preferences: Any, exact: bool) -> None:
             raise ArgumentError("cv", f"{{argument}}={cv!r} needs two groups or more, got 1")
 
 
-def _folds_of_items(preferences: Any) -> list[tuple[Rows, Rows]]:
+def _folds_of_items(preferences: Any) -> ListedSplits:
     """Return splits that hold out all comparisons of every fold of items.
 
     A comparison is a test comparison once with the fold of its winner and once with that of its
@@ -287,13 +288,13 @@ def _folds_of_items(preferences: Any) -> list[tuple[Rows, Rows]]:
     for fold, (_, some) in enumerate(folds):
         fold_of[items[some]] = fold
     first, second = fold_of[winner], fold_of[loser]
-    return [
+    return ListedSplits(
         (
             np.flatnonzero((first != fold) & (second != fold)),
             np.concatenate([np.flatnonzero(first == fold), np.flatnonzero(second == fold)]),
         )
         for fold in range(n_folds)
-    ]
+    )
 
 
 def _items_recur(preferences: Any) -> bool:

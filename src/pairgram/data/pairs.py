@@ -100,7 +100,7 @@ class Pairs:
     @property
     def short(self) -> PairsLike:
         """The kind, if it says all, or else the pairs themselves."""
-        return self.kind if self == Pairs(self.kind) else self
+        return self.kind if self == Pairs.of(self.kind) else self
 
     def in_file(self) -> dict[str, Any]:
         """Return the values by their names, as files hold them."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import lru_cache
 from math import isfinite, nan
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
@@ -481,31 +482,33 @@ class Metric:
         np.divide(sums, total, out=means, where=total > 0)
         return means
 
-    def _spec(
-        self, largest_label: float
-    ) -> tuple[str, int, str, str, str, float, float, float, str, float]:
-        """Return the options for `_core.evaluate_metrics`; unused ones have default values."""
-        family = FAMILIES[self.family]
-        chosen = {**DEFAULT, "family": self.family}
-        for name in ("gain", "discount", "ties", "divisor"):
-            value = getattr(self, name)
-            if value is not None:
-                chosen[name] = value
-        chosen |= family.fixed
-        percent = family.cut == "percent"
-        shape = self.k if percent else self.alpha or self.persistence
-        return (
-            chosen["family"],
-            _NO_CUT if percent or self.k is None else int(self.k),
-            chosen["gain"],
-            chosen["discount"],
-            chosen["ties"],
-            nan if self.empty is None or self.empty == "skip" else self.empty,
-            nan if self.relevant is None else self.relevant,
-            largest_label if self.max_grade is None else self.max_grade,
-            chosen["divisor"],
-            0.0 if shape is None else shape,
-        )
+
+@lru_cache(maxsize=256)
+def _compiled(
+    metric: Metric, largest_label: float
+) -> tuple[str, int, str, str, str, float, float, float, str, float]:
+    """Return the options for `_core.evaluate_metrics`; unused ones have default values."""
+    family = FAMILIES[metric.family]
+    chosen = {**DEFAULT, "family": metric.family}
+    for name in ("gain", "discount", "ties", "divisor"):
+        value = getattr(metric, name)
+        if value is not None:
+            chosen[name] = value
+    chosen |= family.fixed
+    percent = family.cut == "percent"
+    shape = metric.k if percent else metric.alpha or metric.persistence
+    return (
+        chosen["family"],
+        _NO_CUT if percent or metric.k is None else int(metric.k),
+        chosen["gain"],
+        chosen["discount"],
+        chosen["ties"],
+        nan if metric.empty is None or metric.empty == "skip" else metric.empty,
+        nan if metric.relevant is None else metric.relevant,
+        largest_label if metric.max_grade is None else metric.max_grade,
+        chosen["divisor"],
+        0.0 if shape is None else shape,
+    )
 
 
 def listed_metrics(metrics: Any, hint: str) -> list[str | Metric]:
@@ -588,7 +591,7 @@ def per_query_scores(
     largest = check_labels(metrics, y, are_all=are_all)
     if not all(FAMILIES[metric.family].ranks for metric in metrics) and scores.size:
         check_scores(metrics, scores)
-    specs = [metric._spec(largest) for metric in metrics]
+    specs = [_compiled(metric, largest) for metric in metrics]
     values = _core.evaluate_metrics(
         y, scores, queries.offsets, queries.order, specs, thread_count()
     )

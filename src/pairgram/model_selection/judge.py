@@ -29,7 +29,6 @@ from pairgram.metrics.evaluation import (
 from pairgram.metrics.metric import Metric, MetricSums, check_labels, per_query_scores
 from pairgram.model_selection.splits import (
     Splits,
-    fold_of_rows,
     make_splits,
 )
 
@@ -279,10 +278,8 @@ class HeldOut(NamedTuple):
     metric : str
     queries : Queries
         Those of the rows that are split, or of the validation set.
-    tests : ndarray of int64, or None
-        The test rows, split after split; None without splits.
-    sizes : list of int, or None
-        The number of test rows of each split.
+    tests : (ndarray of int64, ndarray of int64), or None
+        The test rows, split after split, and the split of each; None without splits.
     counted : tuple
         The numbers of the held-out rows that count, their queries, and the weights of these.
     scores : ndarray of shape (n_held_out_rows,)
@@ -292,8 +289,7 @@ class HeldOut(NamedTuple):
 
     metric: str
     queries: Queries
-    tests: Rows | None
-    sizes: Sequence[int] | None
+    tests: tuple[Rows, Rows] | None
     counted: tuple[Rows | slice, Queries, Vector]
     scores: Vector
     values: Vector
@@ -302,9 +298,9 @@ class HeldOut(NamedTuple):
         """Return the score of every row, the mean over the splits that hold it out, or NaN."""
         if self.tests is None:
             return self.scores
-        n_rows = self.queries.n_rows
-        times = np.bincount(self.tests, minlength=n_rows)
-        sums = np.bincount(self.tests, self.scores, minlength=n_rows)
+        (rows, _), n_rows = self.tests, self.queries.n_rows
+        times = np.bincount(rows, minlength=n_rows)
+        sums = np.bincount(rows, self.scores, minlength=n_rows)
         return np.where(times > 0, sums / np.maximum(times, 1), np.nan)
 
     def per_query(self) -> dict[str, Any]:
@@ -313,10 +309,9 @@ class HeldOut(NamedTuple):
         numbers = np.arange(len(self.scores))
         filled = np.flatnonzero(queries.sizes)
         starts = queries.grouped(np.arange(queries.n_rows))[queries.offsets[filled]]
-        first = numbers[counted][starts]
-        rows, table = (numbers if self.tests is None else self.tests)[first], {}
-        if self.sizes is not None:
-            table["split"] = np.repeat(np.arange(len(self.sizes)), self.sizes)[first]
+        rows, table = numbers[counted][starts], {}
+        if self.tests is not None:
+            rows, table["split"] = (one[rows] for one in self.tests)
         number, ids = self.queries.index()[rows], self.queries.ids
         return {
             "qid": number if ids is None else ids[number],
@@ -353,10 +348,13 @@ class Judge(BaseJudge):
         The held-out rows: the validation set, the test rows of all splits, or all rows. The test
         rows stand one split after the other, without X, and the queries of different splits are
         different queries.
+    tests : (ndarray of int64, ndarray of int64), or None
+        The test rows of all splits, one split after the other, and the split of each.
     """
 
     metric: Metric
     scored: RankingData
+    tests: tuple[Rows, Rows] | None = None
 
     @classmethod
     def make(
@@ -380,6 +378,7 @@ class Judge(BaseJudge):
             no valid splits.
         """
         splits = None if cv is None else make_splits(cv, data)
+        tests = None if splits is None else splits.test_rows()
         one_by_one = splits is None and validation is None and data.is_single_query
         scored = data if validation is None else validation
         metric = metric_of(scoring, scored.y, one_by_one)
@@ -388,22 +387,17 @@ class Judge(BaseJudge):
         try:
             labels = metric.judged_labels(scored.y, scored.judgements)
             scored = scored if labels is scored.y else replace(scored, y=labels)
-            if splits is not None:
-                scored = _test_rows(replace(data, y=labels), splits)
+            if tests is not None:
+                scored = _test_rows(replace(data, y=labels), *tests)
             check_labels((metric,), scored.y, are_all=True)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
-        return cls(data, metric, splits, validation, scored)
+        return cls(data, metric, splits, validation, scored, tests)
 
     @property
     def one_by_one(self) -> bool:
         """Whether every row is held out on its own."""
         return self.splits is None and self.validation is None and self.data.is_single_query
-
-    @cached_property
-    def test_rows(self) -> Rows:
-        """The test rows of all splits, one split after the other."""
-        return np.concatenate([test for _, test in self.splits or ()])
 
     @cached_property
     def first_equal(self) -> Rows | None:
@@ -413,7 +407,7 @@ class Judge(BaseJudge):
         one must also have the same label, weight and offset. None if no two rows are equal.
         """
         held, scored, others = self.validation or self.data, self.scored, []
-        rows = np.arange(len(held.y)) if self.splits is None else self.test_rows
+        rows = np.arange(len(held.y)) if self.tests is None else self.tests[0]
         if self.one_by_one:
             others = [one for one in (scored.y, scored.v, scored.offset) if one is not None]
         return first_equal_rows(held.X, rows, scored.queries.index(), others)
@@ -426,7 +420,7 @@ class Judge(BaseJudge):
         queries, found = self.data.queries, self.data.group_of
         if self.splits is None:
             return None if found is None else np.repeat(found, queries.sizes)
-        found = fold_of_rows(self.splits, len(self.data.y))
+        found = self.splits.fold_of_rows(len(self.data.y))
         if found is None:
             return None
         found = queries.grouped(found)
@@ -440,8 +434,8 @@ class Judge(BaseJudge):
         """
         order = self.data.queries.order
         scores = scores if order is None else scores[:, np.argsort(order)]
-        if self.splits is not None:
-            scores = scores[:, self.test_rows]
+        if self.tests is not None:
+            scores = scores[:, self.tests[0]]
         return self.judge(self.shared(scores) if self.one_by_one else scores)
 
     def sums(self, scores: Vector) -> MetricSums:
@@ -470,12 +464,10 @@ class Judge(BaseJudge):
     def _counted(self) -> tuple[Counted, Rows | None]:
         """The rows that count, and the split that holds out each of their queries, if any."""
         counted = Counted.of(self.scored)
-        if self.splits is None:
+        if self.tests is None:
             return counted, None
-        sizes = [len(test) for _, test in self.splits]
-        split_of_row = np.repeat(np.arange(len(sizes)), sizes)
         split_of = np.zeros(counted.data.queries.n_queries, np.int64)
-        split_of[counted.data.queries.index()] = split_of_row[counted.rows]
+        split_of[counted.data.queries.index()] = self.tests[1][counted.rows]
         return counted, split_of
 
     def judge(self, scores: Vector) -> Judged:
@@ -495,12 +487,9 @@ class Judge(BaseJudge):
         if np.isnan(judged.means).all():
             return judged
         best = best_of(judged.means, self.metric)
-        source, tests, sizes = self.scored, None, None
-        if self.splits is not None:
-            source, tests = self.data, self.test_rows
-            sizes = [len(test) for _, test in self.splits]
+        queries = (self.scored if self.tests is None else self.data).queries
         own = scores[best].copy(), values[best].copy()  # without those of the other models
-        held = HeldOut(self.metric.name, source.queries, tests, sizes, counted.summary, *own)
+        held = HeldOut(self.metric.name, queries, self.tests, counted.summary, *own)
         return judged._replace(stored={"_held": held})
 
 
@@ -610,33 +599,26 @@ class Results(NamedTuple):
 
     Attributes
     ----------
-    tried : list of (grid, settings)
-        Those of each `Tried`. The grids have the same size.
+    tried : list of Tried
+        Their grids have the same size.
     order : ndarray of shape (n_models,), int64
         For every place of a grid in the caller's order, the place where it was judged.
-    judged : Judged
-        Those of all grids.
     metric : Measure
     """
 
-    tried: Sequence[tuple[Mapping[str, Vector], Mapping[str, Any]]]
+    tried: Sequence[Tried]
     order: Rows
-    judged: Judged
     metric: Measure
-
-    @property
-    def rows(self) -> Rows:
-        """For every row of the table, the number of its model among all that were judged."""
-        return (len(self.order) * np.arange(len(self.tried))[:, None] + self.order).ravel()
 
     def table(self) -> dict[str, Any]:
         """Return the table of all models, in the caller's order."""
-        (grids, settings), order = zip(*self.tried, strict=True), self.order
+        judged, grids, settings = zip(*self.tried, strict=True)
+        order = self.order
         columns = {name: np.concatenate([one[name][order] for one in grids]) for name in grids[0]}
         for name in settings[0]:
             columns[name] = np.repeat(column_of([one[name] for one in settings]), len(order))
-        judged = self.judged.take(self.rows)
-        return search_results(columns, judged, -ordered(judged.means, self.metric))
+        every = join_judged([one.take(order) for one in judged])
+        return search_results(columns, every, -ordered(every.means, self.metric))
 
 
 def choose_among(
@@ -646,11 +628,10 @@ def choose_among(
 
     `order` and `metric` are those of `Results`, and `otherwise` that of `choose`.
     """
-    judged = join_judged([one.judged for one in tried])._replace(stored=NOT_STORED)
-    results = Results([(one.grid, one.settings) for one in tried], order, judged, metric)
-    best = choose(results.judged.means, metric, otherwise)
-    number, at = divmod(best, len(order))
+    means = np.concatenate([one.judged.means for one in tried])
+    number, at = divmod(choose(means, metric, otherwise), len(order))
     chosen = tried[number].judged
+    kept = [one._replace(judged=one.judged._replace(stored=NOT_STORED)) for one in tried]
     return (
         number,
         at,
@@ -658,8 +639,8 @@ def choose_among(
             "scoring_": metric,
             "scores_": chosen.means[order],
             "best_score_": float(chosen.means[at]),
-            "best_index_": int(np.argmax(results.rows == best)),
-            "_results": results,
+            "best_index_": number * len(order) + int(np.argmax(order == at)),
+            "_results": Results(kept, order, metric),
             **chosen.stored,
         },
     )
@@ -683,11 +664,9 @@ def ordered(means: Vector, metric: Measure) -> Vector:
     return np.where(np.isnan(means), -np.inf, sign * means)
 
 
-def _test_rows(data: RankingData, splits: Splits) -> RankingData:
-    """Return the test rows of all splits, without X. Different splits have different queries."""
-    tests = [test for _, test in splits]
-    rows, n_queries = np.concatenate(tests), data.queries.n_queries
-    split = np.repeat(np.arange(len(tests)), [*map(len, tests)])
+def _test_rows(data: RankingData, rows: Rows, split: Rows) -> RankingData:
+    """Return test rows without X. Different splits have different queries."""
+    n_queries = data.queries.n_queries
     queries = Queries.make(len(rows), qid=split * n_queries + data.queries.index()[rows])
     assert queries.ids is not None
     return RankingData(

@@ -28,12 +28,36 @@ from pairgram.data.queries import CROSS_VALIDATION, MissingQueryWarning, Queries
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState, Splitter
 
-# The (training rows, test rows) of every split.
-Splits = Sequence[tuple[Rows, Rows]]
 # The word for `cv` that holds every group out by the model of the groups before it.
 FORWARD = "forward"
 # cv=None makes this many folds if leaving out every query would not be exact or not be cheap.
 N_SPLITS = 5
+
+
+class Splits(Sequence[tuple[Rows, Rows]]):
+    """The (training rows, test rows) of every split."""
+
+    def test_rows(self) -> tuple[Rows, Rows]:
+        """Return the test rows, one split after the other, and the split of each."""
+        tests = [test for _, test in self]
+        return np.concatenate(tests), np.repeat(np.arange(len(tests)), [*map(len, tests)])
+
+    def fold_of_rows(self, n_rows: int) -> Rows | None:
+        """Return the split that holds out each row, (n_rows,).
+
+        The result is None unless every split trains on all rows that others hold out.
+        """
+        folds = np.full(n_rows, -1)
+        for number, split in enumerate(self):
+            if (np.bincount(np.concatenate(split), minlength=n_rows) != 1).any():
+                return None
+            folds[split[1]] = number
+        n_held = sum(len(test) for _, test in self)
+        return folds if n_held == n_rows and (folds >= 0).all() else None
+
+
+class ListedSplits(tuple[tuple[Rows, Rows], ...], Splits):
+    """Splits that a list or a splitter gives."""
 
 
 class QueryKFold:
@@ -210,7 +234,7 @@ def fold_numbers(cv: object, n_held: int, n_rows: int) -> Rows | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Folds(Sequence[tuple[Rows, Rows]]):
+class Folds(Splits):
     """Splits of which each holds some rows out and trains on all others.
 
     Attributes
@@ -227,27 +251,17 @@ class Folds(Sequence[tuple[Rows, Rows]]):
         return self.n_folds
 
     def __getitem__(self, number: Any) -> Any:
-        number = range(self.n_folds)[number]
-        if isinstance(number, range):
-            return [self[one] for one in number]
-        held = self.of_rows == number
+        held = self.of_rows == range(self.n_folds)[number]
         return np.flatnonzero(~held), np.flatnonzero(held)
 
+    def test_rows(self) -> tuple[Rows, Rows]:
+        """Return the test rows, one split after the other, and the split of each."""
+        rows = np.argsort(self.of_rows, kind="stable")
+        return rows, self.of_rows[rows]
 
-def fold_of_rows(splits: Splits, n_rows: int) -> Rows | None:
-    """Return the split that holds out each row, (n_rows,).
-
-    The result is None unless every split trains on all rows that others hold out.
-    """
-    if isinstance(splits, Folds):
-        return splits.of_rows
-    folds = np.full(n_rows, -1)
-    for number, split in enumerate(splits):
-        if (np.bincount(np.concatenate(split), minlength=n_rows) != 1).any():
-            return None
-        folds[split[1]] = number
-    held = sum(len(test) for _, test in splits)
-    return folds if held == n_rows and (folds >= 0).all() else None
+    def fold_of_rows(self, n_rows: int) -> Rows:
+        """Return the split that holds out each row, (n_rows,)."""
+        return self.of_rows
 
 
 def held_by_default(n_held: int, n_rows: int, exact: bool = False) -> int | None:
@@ -261,7 +275,7 @@ def held_by_default(n_held: int, n_rows: int, exact: bool = False) -> int | None
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSplits(Sequence[tuple[Rows, Rows]]):
+class GroupSplits(Splits):
     """Splits of whole groups, whose rows are found when they are asked for.
 
     Attributes
@@ -369,7 +383,7 @@ def _other_splits(cv: object, data: RankingData) -> Splits:
         raise ValueError("cv has no splits: give a list, as an iterator is used up after one fit")
     if isinstance(raw, GroupSplits):
         return raw
-    return tuple(_as_split(number, split, len(data.y)) for number, split in enumerate(raw))
+    return ListedSplits(_as_split(number, one, len(data.y)) for number, one in enumerate(raw))
 
 
 def _folds_of_queries(cv: Any, queries: Queries) -> Folds:

@@ -64,7 +64,7 @@ LARGEST_TRACE = 1e290
 def _pairs_of(value: PairsLike) -> Pairs:
     """Return the pairs of rows with different labels, whatever their weighting is."""
     pairs = Pairs.of(value)
-    if pairs != Pairs("without_ties", weighting=pairs.weighting):
+    if (pairs.kind, pairs.scope, pairs.target) != ("without_ties", "query", "label"):
         raise ArgumentError(
             "pairs",
             "must be 'without_ties' or Pairs('without_ties', weighting=...): the loss is that of "

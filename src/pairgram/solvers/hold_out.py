@@ -29,7 +29,7 @@ from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.data.queries import Queries
 from pairgram.features.feature_map import dense, linear_nodes, score_features, unmade
 from pairgram.features.inputs import factors_of
-from pairgram.model_selection.splits import GroupSplits, Splits, fold_of_rows
+from pairgram.model_selection.splits import GroupSplits, Splits
 from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.formulation import Statistics
 from pairgram.solvers.pair_sums import PairSums
@@ -540,7 +540,7 @@ def is_from_decomposition(
     """
     if not is_dual:
         return False
-    fold = fold_of_rows(splits, len(data.y))
+    fold = splits.fold_of_rows(len(data.y))
     if fold is None:
         return False
     by_rows = settings.kind is None and settings.weighting != "queries"

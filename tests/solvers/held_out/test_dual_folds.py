@@ -8,6 +8,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from axes import every
 from pairgram import Kernel, QueryKFold, RankRLSCV, kernel_matrix
 from parts.data import Pairs
+from parts.model_selection import ListedSplits
 from parts.solvers import DualGram, fold_scores, is_from_decomposition, split_scores
 from parts.support import on_threads
 from problems import Problem, problems
@@ -35,7 +36,7 @@ def test_folds_of_rows_of_one_query(seed, n, weights, pairs, weighting, target, 
     K = kernel_matrix(problem.X, kernel=kernel)
     settings = Pairs(pairs, weighting=weighting, target=target)
     data, rows = data_of(problem, K), np.arange(n)
-    splits = list(KFold(4, shuffle=True, random_state=seed % 7).split(rows))
+    splits = ListedSplits(KFold(4, shuffle=True, random_state=seed % 7).split(rows))
     v = np.ones(n) if problem.v is None else problem.v
     assume(all((v[train] > 0).sum() >= 2 for train, _ in splits))
     total = DualGram(data, settings)
@@ -65,7 +66,9 @@ def test_folds_of_whole_queries(problem, pairs, weighting, kernel):
     data, rows = data_of(problem, K), np.arange(len(problem.y))
     total = DualGram(data, settings)
     tests = [rows[problem.query % 3 == k] for k in range(3)]
-    splits = [(np.setdiff1d(rows, test), test) for test in tests if 0 < len(test) < len(rows)]
+    splits = ListedSplits(
+        (np.setdiff1d(rows, test), test) for test in tests if 0 < len(test) < len(rows)
+    )
     known = [data.take(train).has_pairs(settings).any() for train, _ in splits]
     assume(len(splits) > 1 and all(known) and np.count_nonzero(data.queries.sizes) > 1)
     ridge = total.decompose()
@@ -89,7 +92,7 @@ def test_pointwise_folds_may_cut_queries(weighting):
     K, settings = kernel_matrix(problem.X), Pairs(None, weighting=weighting)
     data = data_of(problem, K)
     total = DualGram(data, settings)
-    splits = list(KFold(3).split(problem.y))
+    splits = ListedSplits(KFold(3).split(problem.y))
     ridge = total.decompose()
     assert is_from_decomposition(data, settings, True, splits)
     alphas = np.array([10.0, 0.1])
@@ -108,9 +111,9 @@ def test_what_is_refitted():
     cut = list(KFold(3).split(rows))
 
     def taken(settings, splits):
-        return is_from_decomposition(data, settings, True, splits)
+        return is_from_decomposition(data, settings, True, ListedSplits(splits))
 
-    assert not is_from_decomposition(data, Pairs("with_ties"), False, whole)
+    assert not is_from_decomposition(data, Pairs("with_ties"), False, ListedSplits(whole))
     assert taken(Pairs("without_ties"), whole)
     assert not taken(Pairs("without_ties"), cut)
     assert not taken(Pairs(None, weighting="queries"), cut)
@@ -153,7 +156,7 @@ def test_folds_are_those_of_refits_and_of_any_threads():
     problem = one_query(np.random.default_rng(2), 50, True)
     data = data_of(problem, kernel_matrix(problem.X))
     total = DualGram(data, Pairs(None))
-    ridge, splits = total.decompose(), list(KFold(5).split(problem.y))
+    ridge, splits = total.decompose(), ListedSplits(KFold(5).split(problem.y))
     alphas = np.array([1.0, 0.01])
     one, more = on_threads((1, 3), lambda: fold_scores(data, total.settings, ridge, splits, alphas))
     np.testing.assert_array_equal(np.hstack(one), np.hstack(more))
