@@ -28,8 +28,11 @@ from pairgram.metrics.evaluation import (
 )
 from pairgram.metrics.metric import Metric, MetricSums, check_labels, per_query_scores
 from pairgram.model_selection.splits import (
+    Folds,
     Splits,
+    held_by_default,
     make_splits,
+    refuse_validation,
 )
 
 if TYPE_CHECKING:
@@ -358,7 +361,13 @@ class Judge(BaseJudge):
 
     @classmethod
     def make(
-        cls, data: RankingData, cv: CV, validation: RankingData | None, scoring: Scoring
+        cls,
+        data: RankingData,
+        cv: CV,
+        validation: RankingData | None,
+        scoring: Scoring,
+        *,
+        exact: bool = False,
     ) -> Judge:
         """Choose the metric and the splits.
 
@@ -366,24 +375,31 @@ class Judge(BaseJudge):
         ----------
         data : RankingData
         cv : None, int, splitter or iterable of splits
-            With None, every query is held out in turn, or every row of a single query.
         validation : RankingData or None
             The rows to hold out instead. `cv` must then be None.
         scoring : str, Metric, scorer or None
+        exact : bool
+            Whether None holds every query out in turn, or every row of a single query, in place of
+            folds.
 
         Raises
         ------
         ValueError
-            If the metric cannot take the labels (the message names ``scoring``), or if ``cv`` makes
-            no valid splits.
+            If there is a single row, if the metric cannot take the labels (the message names
+            ``scoring``), or if ``cv`` makes no valid splits.
         """
+        refuse_validation(cv, validation is not None)
+        if len(data.y) < 2:
+            raise one_row_error()
+        if cv is None and validation is None:
+            cv = held_by_default(data.held_together.n_filled, len(data.y), exact)
         splits = None if cv is None else make_splits(cv, data)
         tests = None if splits is None else splits.test_rows()
         one_by_one = splits is None and validation is None and data.is_single_query
         scored = data if validation is None else validation
         metric = metric_of(scoring, scored.y, one_by_one)
-        if metric.family == "ips_dcg" and splits is not None:
-            _refuse_cut_lists(data.queries, splits)
+        if metric.family == "ips_dcg" and (one_by_one or splits is not None):
+            _refuse_cut_lists(data.queries, splits or Folds(np.arange(len(data.y)), len(data.y)))
         try:
             labels = metric.judged_labels(scored.y, scored.judgements)
             scored = scored if labels is scored.y else replace(scored, y=labels)
@@ -514,6 +530,11 @@ def join_judged(parts: Sequence[Judged]) -> Judged:
     )
 
 
+def one_row_error() -> ValueError:
+    """Return the error of a search with one row."""
+    return ValueError("a search holds rows out, so X must have two or more, got 1 sample")
+
+
 def _refuse_cut_lists(queries: Queries, splits: Splits) -> None:
     """Raise a ValueError if a split trains on rows of a list of clicks that it holds out."""
     query = queries.index()
@@ -522,8 +543,8 @@ def _refuse_cut_lists(queries: Queries, splits: Splits) -> None:
         if len(both):
             raise ArgumentError(
                 "cv",
-                "must hold out whole lists of clicks, but split "
-                f"{number} cuts query {verbatim(queries.name(int(both[0])))}",
+                "must hold out whole lists of clicks: give fit qid, one id for every list that was "
+                f"shown; split {number} cuts query {verbatim(queries.name(int(both[0])))}",
             )
 
 

@@ -21,7 +21,6 @@ from pairgram.features.inputs import after_inputs, parts_of
 from pairgram.features.random_nodes import RandomNodes, draw_nodes, join_nodes
 from pairgram.features.row_values import Chain, chain_of
 from pairgram.model_selection.judge import Judge, Tried, as_list, choose_among, in_order_of
-from pairgram.model_selection.splits import held_by_default
 from pairgram.rankers.linear_ranker import LinearRanker, LinearSearch
 from pairgram.rankers.preparation import Preparation, Search, needs_rows, warn_of_inputs
 from pairgram.rankers.prior import Prior
@@ -145,11 +144,7 @@ class DrawnSpec(LeastSquares):
         """Judge every combination of settings on rows that are held out, and keep the best."""
         search = self.search
         assert search is not None
-        search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
-        cv = _folds(search.cv, data)
-        if held is None and cv is None:
-            cv = held_by_default(data.held_together.n_filled, len(data.y))
-        judge = Judge.make(data, cv, held, search.scoring)
+        judge = Judge.make(data, _folds(search.cv, data), held, search.scoring)
         alphas = np.sort(self.alphas)[::-1]  # ties go to the largest alpha and the smallest C
         Cs = np.sort(self.Cs)
         grid = _grid(alphas, Cs)

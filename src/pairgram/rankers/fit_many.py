@@ -16,9 +16,9 @@ from pairgram._support.row_warnings import (
     without_row_warnings,
 )
 from pairgram.data.queries import one_query_meant
+from pairgram.model_selection.judge import one_row_error
 from pairgram.rankers.batch_fit import BatchFit, Models, check_fallback
 from pairgram.rankers.data_sets import DataSets, sets_of_list, sets_of_rows
-from pairgram.rankers.preparation import one_row_error
 from pairgram.rankers.prior import frozen
 from pairgram.rankers.rank_svm import SvmSpec
 from pairgram.rankers.ridge import RidgeSpec

@@ -41,7 +41,6 @@ from pairgram.model_selection.judge import (
     criterion_of,
     metric_of,
 )
-from pairgram.model_selection.splits import FORWARD, held_by_default, refuse_validation
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.validation import held_rows
 from pairgram.solvers.dual_gram import require_memory
@@ -332,29 +331,6 @@ class Search(NamedTuple):
         metric.require_clicks("scoring")
         return self._replace(scoring=metric)
 
-    def require_lists(self, is_one: bool, validates: bool) -> None:
-        """Raise a ValueError if no whole lists of clicks could be held out as this says."""
-        pairs = isinstance(self.cv, str) and self.cv != FORWARD
-        if not validates and (pairs or is_one):
-            raise ArgumentError(
-                "cv",
-                "must hold out whole lists of clicks: give fit qid, one id for every list that "
-                "was shown, and do not leave pairs out",
-            )
-
-    def refuse(self, data: RankingData, held: RankingData | None, of_clicks: bool) -> None:
-        """Raise a ValueError if no rows of the data could be held out as this says."""
-        refuse_validation(self.cv, held is not None)
-        if of_clicks:
-            self.require_lists(data.is_single_query, held is not None)
-        if len(data.y) < 2:
-            raise one_row_error()
-
-
-def one_row_error() -> ValueError:
-    """Return the error of a search with one row."""
-    return ValueError("a search holds rows out, so X must have two or more, got 1 sample")
-
 
 @dataclass(frozen=True, eq=False)
 class Spec(ABC):
@@ -543,13 +519,10 @@ class GivenArrays(GivenRows):
         search : Search
         validation : a value as in `RankSVMCV.fit`
         """
-        pattern, cv = data.pattern, search.cv
-        refuse_validation(cv, validation is not None)
+        pattern = data.pattern
         held = None if validation is None else self._held_as_given(validation, pattern)
         if pattern.preferences is not None:
-            told = cv, held, search.scoring
+            told = search.cv, held, search.scoring
             ways = {"exact": False, "has_probabilities": search.has_probabilities}
             return pattern.preferences.judge(pattern, *told, **ways)
-        if cv is None and held is None:
-            cv = held_by_default(pattern.held_together.n_filled, len(pattern.y))
-        return Judge.make(pattern, cv, held, search.scoring)
+        return Judge.make(pattern, search.cv, held, search.scoring)

@@ -36,7 +36,6 @@ from pairgram.rankers.preparation import (
     Preparation,
     Search,
     Spec,
-    one_row_error,
 )
 from pairgram.rankers.set_search import choose_for_sets, with_units
 from pairgram.solvers.group_fits import SOLVED, RowSets
@@ -201,11 +200,6 @@ class SvmSpec(Spec):
         """Judge every feature map and C on rows that are held out, and fit the best to all rows."""
         settings = self.settings
         whole = rows.fitted(Chain() if self.rows.no_columns else self.rows.ways[0])
-        if whole.n_rows < 2:
-            raise one_row_error()
-        if settings.pairs.is_of_clicks:
-            is_one = not whole.is_read and whole.pattern.is_single_query
-            search.require_lists(is_one, validation is not None)
         judge = rows.judge(whole, search, validation)
         candidates: list[_Candidate] = []
         training, fill = None, self.rows.filler

@@ -33,7 +33,7 @@ from pairgram.model_selection.judge import (
     choose_among,
     in_order_of,
 )
-from pairgram.model_selection.splits import default_cv, held_by_default
+from pairgram.model_selection.splits import default_cv
 from pairgram.rankers.preparation import (
     GivenArrays,
     Preparation,
@@ -370,7 +370,6 @@ class RidgeSpec(LeastSquares):
         """Raise the ValueErrors of a search that its parameters and the shape of rows tell."""
         search = self.search
         assert search is not None
-        search.refuse(data, held, any(one.is_of_clicks for one in self.settings))
         if search.criterion is not None:
             told = {"cv": search.cv is not None, "validation": held is not None}
             told["groups"] = data.group_of is not None
@@ -472,15 +471,11 @@ class RidgeSpec(LeastSquares):
     ) -> HeldOutRows:
         """Return what holds rows out."""
         assert self.search is not None
-        cv = self.search.cv
-        if held is None and cv is None:
-            cheap = (
-                exact
-                and self.constraint is None
-                and all(is_cheap(data, settings, n_dimensions, form) for settings in self.settings)
-            )
-            cv = held_by_default(data.held_together.n_filled, len(data.y), cheap)
-        return HeldOutRows(data, Judge.make(data, cv, held, self.search.scoring))
+        exact = exact and self.constraint is None
+        for settings in self.settings:
+            exact = exact and is_cheap(data, settings, n_dimensions, form)
+        told = self.search.cv, held, self.search.scoring
+        return HeldOutRows(data, Judge.make(data, *told, exact=exact))
 
     def _refuse(self, coordinates: Coordinates, held_out: PathJudge) -> None:
         """Raise the errors of the search before a matrix is decomposed."""
