@@ -57,6 +57,9 @@ Measure:
 Understand a ranker:
     plots                                     pictures, drawn by matplotlib
 
+Grow trees on what a ranker leaves:
+    trees                                     the loss of pairs for LightGBM, and where trees start
+
 Read, write and make data:
     load_letor, load_letor_folds, dump_letor  LETOR (SVMlight) files
     read_run, write_run, read_qrels           TREC runs and relevance judgements

@@ -15,6 +15,7 @@ from pairgram import (
     plots as plots,
     tables as tables,
     trec as trec,
+    trees as trees,
 )
 from pairgram._core import __version__ as __version__
 from pairgram._support.machine import threads as threads, time_limit as time_limit

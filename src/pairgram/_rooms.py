@@ -99,6 +99,7 @@ ROOMS = {
             }
         },
     ),
+    "trees": Room(),
     "trec": Room(
         {"trec.run_files": ("read_qrels", "read_run", "write_run"), "trec.runs": ("evaluate_run",)},
         words={"command line": {"trec.run_files": ("parse_qrels", "parse_run", "run_lines")}},

@@ -32,7 +32,7 @@ from sklearn.preprocessing import (
 
 import pairgram
 from pairgram import *
-from pairgram import _core, clicks, export, make_ranking, plots
+from pairgram import _core, clicks, export, make_ranking, plots, trees
 from pairgram.metrics import Metric
 
 X, y, qid = make_ranking(6, 5, 3, random_state=0)
