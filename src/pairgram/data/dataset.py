@@ -312,9 +312,10 @@ class RankingData:
     @cached_property
     def held_together(self) -> Queries:
         """The rows by what is held out together: by the numbers of groups, or else by queries."""
-        if self.group_of is None:
-            return self.queries
-        numbers = self.group_of[self.queries.index()]
+        return self.queries if self.group_of is None else self._groups_of_rows(self.group_of)
+
+    def _groups_of_rows(self, group_of: Rows) -> Queries:
+        numbers = group_of[self.queries.index()]
         bounds = np.concatenate(([0], np.cumsum(np.bincount(numbers))))
         order = None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
         return Queries(bounds.astype(np.int64), order)

@@ -246,7 +246,12 @@ class Queries:
         """
         if qid is None:
             return cls(np.array([0, n_rows], dtype=np.int64))
-        return cls._from_ids(as_ids(qid, n_rows, name), name)
+        ids = as_ids(qid, n_rows, name)
+        if ids.dtype.kind != "O":
+            return cls._from_ids(ids)
+        codes, names = codes_of_objects(ids, name)
+        found = cls._from_ids(codes)
+        return replace(found, ids=names[found.ids])
 
     @classmethod
     def of_sizes(cls, sizes: Rows, ids: AnyArray | None = None) -> Queries:
@@ -254,14 +259,10 @@ class Queries:
         return cls(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), None, ids)
 
     @classmethod
-    def _from_ids(cls, ids: AnyArray, name: str) -> Queries:
+    def _from_ids(cls, ids: AnyArray) -> Queries:
         n_rows = len(ids)
         if n_rows == 0:
             return cls(np.zeros(1, dtype=np.int64), ids=ids)
-        if ids.dtype.kind == "O":
-            codes, names = codes_of_objects(ids, name)
-            found = cls._from_ids(codes, name)
-            return replace(found, ids=names[found.ids])
         begins = np.ones(n_rows + 1, dtype=bool)
         np.not_equal(ids[1:], ids[:-1], out=begins[1:-1])
         bounds = begins.nonzero()[0].astype(np.int64, copy=False)

@@ -253,11 +253,6 @@ class Counted(NamedTuple):
             weights = weights * data.query_weights
         return cls(data, rows, weights)
 
-    @property
-    def summary(self) -> tuple[Rows | slice, Queries, Vector]:
-        """The numbers of the rows, their queries, and the weights of these."""
-        return self.rows, self.data.queries, self.weights
-
     def values(self, metric: Metric, scores: Vector) -> Vector:
         """Return the metric of every query, (n_models, n_queries), for scores of all held-out rows.
 
@@ -433,10 +428,13 @@ class Judge(BaseJudge):
 
         The result is None unless these are groups, or folds of queries or of the rows of one.
         """
-        queries, found = self.data.queries, self.data.group_of
-        if self.splits is None:
-            return None if found is None else np.repeat(found, queries.sizes)
-        found = self.splits.fold_of_rows(len(self.data.y))
+        if self.splits is not None:
+            return self._units_of_splits(self.splits)
+        found = self.data.group_of
+        return None if found is None else np.repeat(found, self.data.queries.sizes)
+
+    def _units_of_splits(self, splits: Splits) -> Rows | None:
+        queries, found = self.data.queries, splits.fold_of_rows(len(self.data.y))
         if found is None:
             return None
         found = queries.grouped(found)
@@ -505,7 +503,8 @@ class Judge(BaseJudge):
         best = best_of(judged.means, self.metric)
         queries = (self.scored if self.tests is None else self.data).queries
         own = scores[best].copy(), values[best].copy()  # without those of the other models
-        held = HeldOut(self.metric.name, queries, self.tests, counted.summary, *own)
+        told = counted.rows, counted.data.queries, counted.weights
+        held = HeldOut(self.metric.name, queries, self.tests, told, *own)
         return judged._replace(stored={"_held": held})
 
 

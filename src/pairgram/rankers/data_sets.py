@@ -91,12 +91,10 @@ class DataSets:
         data = RankingData(X, y if known.all() else np.where(known, y, 0.0), queries)
         sets = RowSets(data, bounds, self.blocks, y, np.ones_like(bounds[1:]))
         if told.keys() - {"qid"}:
-            sets = self._weighted(sets)
-            if one_list:
-                sets.data.as_one_query()  # which refuses weights of queries
+            sets = self._weighted(sets, one_list)
         return sets._replace(**self.of_targets or {})
 
-    def _weighted(self, sets: RowSets) -> RowSets:
+    def _weighted(self, sets: RowSets, one_list: bool) -> RowSets:
         """Return sets with the weights of rows and queries, and the groups, that were given.
 
         Where the rows of a query differ, the labels are NaN, which leaves the set to other code.
@@ -114,6 +112,8 @@ class DataSets:
         group_of = None if groups is None else groups.astype(np.int64)
         known = {"query_weights": weights, "group_of": group_of}
         data = replace(sets.data, row_weights=told.get("sample_weight"), **known)
+        if one_list:
+            data.as_one_query()  # which refuses weights of queries
         return sets._replace(data=data, labels=labels)
 
     def _groups(self) -> Vector:

@@ -86,7 +86,7 @@ class DrawnSpec(LeastSquares):
             model.random_state,
             alphas,
             Cs,
-            search=search,
+            search=search and search.for_pairs((pairs,)),
         )
 
     def fit(

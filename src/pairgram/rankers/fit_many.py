@@ -133,19 +133,16 @@ def fit_many(
     >>> fit_many(RankRLS(), frame, "rating", by="user").keys[:3].tolist()
     [0, 1, 2]
     """
-    for method in ("fit", "get_params"):
-        if isinstance(estimator, type) or not hasattr(estimator, method):
-            raise TypeError(f"estimator must be an estimator, such as RankRLS(), got {estimator!r}")
     model: Any = clone(estimator)
     if prior is not None:
         fallback = _started(model, prior, fallback)
     own = type(model).fit.__module__.startswith("pairgram.")  # and so not that of a subclass
     spec = model._spec() if own and hasattr(model, "_spec") else None
-    if not (isinstance(spec, RidgeSpec | SvmSpec) and spec.takes_sets):
+    if spec is not None and not spec.takes_sets:
         spec = None
-    told: dict[str, Any] = {"qid": qid, "groups": groups, "sample_weight": sample_weight}
-    told["query_weight"] = query_weight
-    told = {name: value for name, value in told.items() if value is not None}
+    given = {"qid": qid, "groups": groups, "sample_weight": sample_weight}
+    given["query_weight"] = query_weight
+    told = {name: value for name, value in given.items() if value is not None}
     if isinstance(X, (list, tuple)) and y is None:
         sets = sets_of_list(X, by, told)
     else:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -20,6 +20,7 @@ from pairgram._support.row_warnings import (
 )
 from pairgram.data.blocks import Arrays, Dataset
 from pairgram.data.dataset import RankingData, RowInfo
+from pairgram.data.pairs import Pairs
 from pairgram.data.queries import warn_of_missing_queries
 from pairgram.features.feature_map import draws_only, is_kernel, is_known, unmade
 from pairgram.features.gaps import filled
@@ -319,6 +320,10 @@ class Search(NamedTuple):
         """What chooses by itself, if nothing is held out."""
         return criterion_of(self.scoring)
 
+    def for_pairs(self, settings: Sequence[Pairs]) -> Search:
+        """Return the search of these pairs: those of clicks are judged by clicks as well."""
+        return self.of_clicks() if any(one.is_of_clicks for one in settings) else self
+
     def of_clicks(self) -> Search:
         """Return the search that judges by clicks / propensities, as its labels are.
 
@@ -343,6 +348,7 @@ class Spec(ABC):
     """
 
     rows: Preparation
+    takes_sets: ClassVar[Any] = False  # whether compiled code can fit it to many sets of rows
 
     @abstractmethod
     def of_clicks(self) -> Self:

@@ -89,12 +89,6 @@ class LeastSquares(Spec):
     settings: tuple[Pairs, ...]
     search: Search | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        """Let a search with the pairs of clicks judge by clicks that are weighted alike."""
-        search = self.search
-        if search is not None and any(one.is_of_clicks for one in self.settings):
-            object.__setattr__(self, "search", search.of_clicks())
-
     def of_clicks(self) -> Self:
         """Return what the ranker fits to clicks: the pairs of clicks in place of the default."""
         pairs = ", ".join(repr(one.short) for one in self.settings)
@@ -104,7 +98,8 @@ class LeastSquares(Spec):
                 "must be 'with_ties', the default, beside y=Clicks(...), which say themselves what "
                 f"is compared, got {verbatim(pairs)}",
             )
-        return replace(self, settings=(replace(self.settings[0], kind="clicks"),))
+        settings = (replace(self.settings[0], kind="clicks"),)
+        return replace(self, settings=settings, search=self.search and self.search.of_clicks())
 
     @abstractmethod
     def fit(
@@ -174,10 +169,10 @@ class RidgeSpec(LeastSquares):
     @property
     def takes_sets(self) -> bool:
         """Whether compiled code can solve sets of rows, of which the feature map reads none."""
-        free = self.constraint is None and self.form == "auto"
-        one = len(self.settings) == 1 and self.scales == (False,)
+        told = self.constraint, self.form, self.scales, len(self.settings)
+        plain = told == (None, "auto", (False,), 1)
         holds_out = self.search is None or self._holds_out(self.search)
-        return self.rows.takes_sets and free and one and holds_out
+        return self.rows.takes_sets and plain and holds_out
 
     def _holds_out(self, search: Search) -> bool:
         """Tell whether compiled code holds rows out as a search says."""
@@ -210,7 +205,8 @@ class RidgeSpec(LeastSquares):
 
         None if compiled code cannot take the rows.
         """
-        (settings,), alphas, search, expand = self.settings, self.alphas, self.search, None
+        (settings,), alphas, search = self.settings, self.alphas, self.search
+        expand: Callable[[Vector], Vector] = np.asarray
         if sets.data.feature_map is not None:
             coordinates = Coordinates.of_features(sets.data, self.settings)
             sets, expand = sets._replace(data=coordinates.data), coordinates.coefs
@@ -223,7 +219,7 @@ class RidgeSpec(LeastSquares):
         if found is not None:
             coefs, n_rows = found["coef_"], np.diff(sets.data.queries.offsets[sets.bounds])
             found["form_"] = np.where(n_rows < coefs.shape[1], "dual", "primal")
-            found["coef_"] = coefs if expand is None else expand(coefs)
+            found["coef_"] = expand(coefs)
         return found
 
     def _chosen_of_sets(self, sets: RowSets, search: Search) -> dict[str, Any] | None:
@@ -249,8 +245,6 @@ class RidgeSpec(LeastSquares):
     ) -> dict[str, Any]:
         """Return the fitted attributes."""
         searches, small = self.search is not None, limits.now.largest_set
-        if searches:
-            self._require(data, held)
         n_columns = data.n_features
         if held is None and self.takes_sets and len(data.y) * n_columns <= small:
             found = (self._searched_as_set if searches else self._solved_as_set)(data, prior)
@@ -366,16 +360,6 @@ class RidgeSpec(LeastSquares):
             chain = chain._replace(then=kernel)
         return {"feature_map_": chain.value, **models}
 
-    def _require(self, data: RankingData, held: RankingData | None) -> None:
-        """Raise the ValueErrors of a search that its parameters and the shape of rows tell."""
-        search = self.search
-        assert search is not None
-        if search.criterion is not None:
-            told = {"cv": search.cv is not None, "validation": held is not None}
-            told["groups"] = data.group_of is not None
-            constrained = self.constraint is not None
-            search.criterion.require(self.settings, self.alphas, told, constrained=constrained)
-
     def _searched(
         self, data: RankingData, prior: Prior | None, held: RankingData | None
     ) -> dict[str, Any]:
@@ -455,6 +439,10 @@ class RidgeSpec(LeastSquares):
         search = self.search
         assert search is not None
         if search.criterion is not None:
+            given = {"cv": search.cv is not None, "validation": held is not None}
+            given["groups"] = data.group_of is not None
+            constrained = self.constraint is not None
+            search.criterion.require(self.settings, self.alphas, given, constrained=constrained)
             return search.criterion.judge(data)
         if data.preferences is not None:
             told = search.cv, held, search.scoring
@@ -653,7 +641,7 @@ def search_spec(
 ) -> RidgeSpec:
     """Return the spec of a search; `told` and `Cs` are those of `Search`, as in `ridge_spec`."""
     cv = list(model.cv) if isinstance(model.cv, Iterator) else model.cv  # read more than once
-    search = Search(cv, model.scoring, told, Cs)
+    search = Search(cv, model.scoring, told, Cs).for_pairs(settings)
     rows = Preparation((*map(_without_linear, ways),), takes_path=True, prior=model.prior)
     if search.criterion is not None:
         needed = (

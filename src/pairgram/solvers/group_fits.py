@@ -241,16 +241,15 @@ def as_compiled(
     sets: RowSets, settings: Pairs
 ) -> tuple[_core.RankingProblem, list[NDArray[Any]], Any] | None:
     """Return the problem, rows and map for compiled code; None if it takes no such."""
-    data, blocks, node_map = sets.data, [*sets.blocks], None
+    data, blocks = sets.data, [*sets.blocks]
     first = blocks[0]  # of a kind with the others
     if data.preferences is not None or scipy.sparse.issparse(first) or first.shape[1] == 0:
         return None
-    if data.feature_map is not None:
-        node_map = node_map_of(data.feature_map, np.float64)
-        if node_map is None:
-            return None
-        blocks = [_mapped_rows(data, first, settings)]
-    return data.problem(settings), blocks, node_map
+    if data.feature_map is None:
+        return data.problem(settings), blocks, None
+    node_map = node_map_of(data.feature_map, np.float64)
+    rows = [_mapped_rows(data, first, settings)]
+    return None if node_map is None else (data.problem(settings), rows, node_map)
 
 
 def _mapped_rows(data: RankingData, X: NDArray[Any], settings: Pairs) -> NDArray[Any]:
@@ -266,10 +265,15 @@ def _targets(sets: RowSets, settings: Pairs) -> Vector:
     data, targets = sets.data, sets.labels
     if settings.is_of_clicks:
         targets = data.label_targets(settings)
-    if settings.target == "gain":  # which is a number for −inf
-        with np.errstate(over="ignore"):
-            targets = np.where(np.isfinite(targets), np.exp2(targets) - 1, np.nan)
+    if settings.target == "gain":
+        targets = _gains(targets)
     return targets if data.offset is None else targets - _of_labels(sets, data.offset)
+
+
+def _gains(labels: Vector) -> Vector:
+    """Return the gains of labels, NaN where these are no numbers: the gain of −inf would be one."""
+    with np.errstate(over="ignore"):
+        return np.where(np.isfinite(labels), np.exp2(labels) - 1, np.nan)
 
 
 def _of_labels(sets: RowSets, offset: Vector) -> Vector:
