@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -218,13 +219,14 @@ def test_a_fork_waits_for_a_change_of_the_number_of_threads(monkeypatch):
     inside, held = threading.Event(), []
     guard = machine.single_threaded_blas
 
-    def change(wanted):
+    def change(library, n_threads):
         inside.set()
         held.append(guard._lock.locked())
         time.sleep(0.1)
         held.append(True)
 
-    monkeypatch.setattr(guard, "_set", change)
+    monkeypatch.setattr(guard, "_libraries", [SimpleNamespace(num_threads=2)])
+    monkeypatch.setattr(machine, "_set_threads", change)
     worker = threading.Thread(target=lambda: guard.__enter__())
     worker.start()
     try:

@@ -291,7 +291,7 @@ class _BlasGuard:
         self._lock = threading.Lock()
         self._depth = 0
         self._libraries: list[Any] | None = None
-        self._saved: list[int] = []
+        self._saved: list[tuple[Any, int]] = []  # the libraries with more than one thread
         self._due = False  # whether saved numbers must still be restored although none is inside
 
     def __enter__(self) -> None:
@@ -301,8 +301,10 @@ class _BlasGuard:
                     controller = ThreadpoolController().select(user_api="blas")
                     self._libraries = list(controller.lib_controllers)
                 if not self._due:
-                    self._saved = [library.num_threads for library in self._libraries]
-                self._set([1] * len(self._saved))
+                    known = [(library, library.num_threads) for library in self._libraries]
+                    self._saved = [(library, n) for library, n in known if n > 1]
+                for library, _ in self._saved:
+                    _set_threads(library, 1)
                 self._due = False
             self._depth += 1
 
@@ -313,23 +315,9 @@ class _BlasGuard:
             elif not self._due:  # left by a forked child, which has restored the numbers
                 return
             if self._depth == 0:
-                self._set(self._saved)
+                for library, n_threads in self._saved:
+                    _set_threads(library, n_threads)
                 self._due = False
-
-    def _set(self, wanted: list[int]) -> None:
-        for library, saved, n_threads in zip(
-            self._libraries or (), self._saved, wanted, strict=True
-        ):
-            if saved == 1:
-                continue
-            # OpenBLAS has one setting for the process. threadpoolctl lets only the Python thread
-            # that set it first set it again. The lock of this guard makes that unnecessary.
-            release = getattr(library, "clear_controlling_thread", None)
-            if release is not None:
-                release(force=True)
-            library.set_num_threads(n_threads)
-            if release is not None:
-                release(force=True)
 
     def before_fork(self) -> None:
         """Wait until no thread changes the setting: a forked child would find the lock taken."""
@@ -349,6 +337,15 @@ class _BlasGuard:
         self._lock = threading.Lock()
         self._due = self._depth > 0 or self._due
         self._depth = 0
+
+
+def _set_threads(library: Any, n_threads: int) -> None:
+    # OpenBLAS has one setting for the process. threadpoolctl lets only the Python thread that set
+    # it first set it again. The lock of the guard makes that unnecessary.
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(n_threads)
+    release(force=True)
 
 
 # Holds BLAS to one thread in this process while the context is open (reentrant, any thread).

@@ -244,14 +244,8 @@ class Counted(NamedTuple):
         if data.row_weights is not None and not data.row_weights.all():
             rows = np.flatnonzero(data.row_weights)
             data = _in_order(data, rows)
-        queries = data.queries
-        weights = np.minimum(queries.sizes, 1.0)
-        if data.row_weights is not None:
-            totals = np.bincount(queries.index(), data.row_weights, minlength=queries.n_queries)
-            weights = totals / np.maximum(queries.sizes, 1)
-        if data.query_weights is not None:
-            weights = weights * data.query_weights
-        return cls(data, rows, weights)
+        ones = np.minimum(data.queries.sizes, 1.0)
+        return cls(data, rows, _mean_weights(data, ones) if data.may_vanish else ones)
 
     def values(self, metric: Metric, scores: Vector) -> Vector:
         """Return the metric of every query, (n_models, n_queries), for scores of all held-out rows.
@@ -320,6 +314,15 @@ class HeldOut(NamedTuple):
         }
 
 
+def _mean_weights(data: RankingData, weights: Vector) -> Vector:
+    """Return the weight of every query: the mean weight of its rows, times its own."""
+    queries = data.queries
+    if data.row_weights is not None:
+        totals = np.bincount(queries.index(), data.row_weights, minlength=queries.n_queries)
+        weights = totals / np.maximum(queries.sizes, 1)
+    return weights if data.query_weights is None else weights * data.query_weights
+
+
 def _in_order(data: RankingData, rows: Rows) -> RankingData:
     """Return some rows without X; their queries keep their order, in which values are summed."""
     kept, numbers = np.unique(data.queries.index()[rows], return_inverse=True)
@@ -383,7 +386,8 @@ class Judge(BaseJudge):
             If there is a single row, if the metric cannot take the labels (the message names
             ``scoring``), or if ``cv`` makes no valid splits.
         """
-        refuse_validation(cv, validation is not None)
+        if cv is not None:
+            refuse_validation(cv, validation is not None)
         if len(data.y) < 2:
             raise one_row_error()
         if cv is None and validation is None:
@@ -393,8 +397,8 @@ class Judge(BaseJudge):
         one_by_one = splits is None and validation is None and data.is_single_query
         scored = data if validation is None else validation
         metric = metric_of(scoring, scored.y, one_by_one)
-        if metric.family == "ips_dcg" and (one_by_one or splits is not None):
-            _refuse_cut_lists(data.queries, splits or Folds(np.arange(len(data.y)), len(data.y)))
+        if metric.family == "ips_dcg" and validation is None:
+            _refuse_cut_lists(data, splits)
         try:
             labels = metric.judged_labels(scored.y, scored.judgements)
             scored = scored if labels is scored.y else replace(scored, y=labels)
@@ -534,10 +538,15 @@ def one_row_error() -> ValueError:
     return ValueError("a search holds rows out, so X must have two or more, got 1 sample")
 
 
-def _refuse_cut_lists(queries: Queries, splits: Splits) -> None:
-    """Raise a ValueError if a split trains on rows of a list of clicks that it holds out."""
-    query = queries.index()
-    for number, (train, test) in enumerate(splits):
+def _refuse_cut_lists(data: RankingData, splits: Splits | None) -> None:
+    """Raise a ValueError if a split trains on rows of a list of clicks that it holds out.
+
+    Without splits, whole lists are held out, or every row if there is one list alone.
+    """
+    queries, query, n_rows = data.queries, data.queries.index(), len(data.y)
+    if splits is None and data.is_single_query:
+        splits = Folds(np.arange(n_rows), n_rows)
+    for number, (train, test) in enumerate(splits or ()):
         both = np.intersect1d(query[train], query[test])
         if len(both):
             raise ArgumentError(
@@ -549,14 +558,14 @@ def _refuse_cut_lists(queries: Queries, splits: Splits) -> None:
 
 def metric_of(scoring: Scoring, y: Vector, one_by_one: bool) -> Metric:
     """Return the metric that `scoring` names. For None it depends on the labels."""
+    if scoring is None:
+        graded = (y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) < 64
+        return named_metric("ndcg@10" if graded and not one_by_one else "pairwise_accuracy")
     if isinstance(scoring, Metric):
         return scoring
     refuse_criterion(scoring)
     if isinstance(scoring, RankingScorer):
         return scoring.metric
-    if scoring is None:
-        graded = (y >= 0).all() and (y == np.rint(y)).all() and y.max(initial=0) < 64
-        scoring = "ndcg@10" if graded and not one_by_one else "pairwise_accuracy"
     return named_metric(scoring) if isinstance(scoring, str) else get_metric(scoring)
 
 

@@ -282,14 +282,12 @@ class RidgeSpec(LeastSquares):
         self, data: RankingData, sums: ColumnSums | None, alpha: float = np.inf
     ) -> None:
         """Warn if narrow columns are lost: by a decomposition, or by a ridge far above them."""
-        known = parts_of(data.feature_map)[1] is None
-        if not known:
+        if parts_of(data.feature_map)[1] is not None:
             return
         squares = column_squares(data, self.settings[0]) if sums is None else sums.squares
-        kept = len(squares) <= LARGEST_GRADED and sums is not None
-        if kept and alpha < SHRUNK * squares[squares > 0].min(initial=np.inf):
-            return
-        warn_of_narrow_columns(squares, data.names if data.feature_map is None else None)
+        is_far = alpha >= SHRUNK * squares[squares > 0].min(initial=np.inf)
+        if is_far or sums is None or len(squares) > LARGEST_GRADED:
+            warn_of_narrow_columns(squares, data.names if data.feature_map is None else None)
 
     def _coordinates(
         self, data: RankingData, *, validates: bool = False, iterate: bool | None = None
