@@ -587,13 +587,13 @@ def refuse_criterion(scoring: object) -> None:
         )
 
 
-def choose(means: Vector, metric: Measure, otherwise: str = "") -> int:
+def choose(means: Vector, metric: Measure) -> int:
     """Return the index of the first best mean.
 
     Raises
     ------
     ValueError
-        If all means are NaN. `otherwise` adds a further possible cause to the message.
+        If all means are NaN.
     """
     found = ordered(means, metric)
     best = int(np.argmax(found))
@@ -601,7 +601,8 @@ def choose(means: Vector, metric: Measure, otherwise: str = "") -> int:
         raise ValueError(
             f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
             "metric needs, such as two rows with different labels among those that "
-            f"are held out together{otherwise}"
+            "are held out together, or every alpha is so small, or C so large, that held-out scores "
+            "are rounding error"
         )
     return best
 
@@ -651,14 +652,14 @@ class Results(NamedTuple):
 
 
 def choose_among(
-    tried: Sequence[Tried], order: Rows, metric: Measure, otherwise: str = ""
+    tried: Sequence[Tried], order: Rows, metric: Measure
 ) -> tuple[int, int, dict[str, Any]]:
     """Return which grid has the best model, its place there, and attributes of the search.
 
-    `order` and `metric` are those of `Results`, and `otherwise` that of `choose`.
+    `order` and `metric` are those of `Results`.
     """
     means = np.concatenate([one.judged.means for one in tried])
-    number, at = divmod(choose(means, metric, otherwise), len(order))
+    number, at = divmod(choose(means, metric), len(order))
     chosen = tried[number].judged
     kept = [one._replace(judged=one.judged._replace(stored=NOT_STORED)) for one in tried]
     return (

@@ -526,8 +526,6 @@ class RidgeSpec(LeastSquares):
         """Return the attributes of the best candidate, with its ridges in the caller's order."""
         search = self.search
         assert search is not None
-        what = "alpha is so small" if search.Cs is None else "C is so large"
-        otherwise = f", or every {what} that held-out scores are rounding error"
         n_alphas = len(candidates[0].alphas)  # as many as of every other
         order = in_order_of(None if self.alphas is None else -self.alphas, n_alphas)
         tried, name = [], "alpha" if search.Cs is None else "C"
@@ -535,7 +533,7 @@ class RidgeSpec(LeastSquares):
             values = one.alphas if search.Cs is None else search.Cs[np.argsort(order)]
             told = one.told(search.told, self.rows.filler)
             tried.append(Tried(one.judged, {name: values}, told))
-        number, at, fitted = choose_among(tried, order, metric, otherwise)
+        number, at, fitted = choose_among(tried, order, metric)
         chosen, (_, grid, settings) = candidates[number], tried[number]
         width = max(chosen.solved.shape[1], chosen.data.n_features)
         if 8 * n_alphas * width > limits.now.path_bytes:  # as of millions of columns
@@ -558,6 +556,10 @@ class RidgeSpec(LeastSquares):
 
     def fit_stream(self, rows: Any, validation: Validation) -> dict[str, Any]:
         """Return the attributes of the model that is fitted to a stream."""
+        own = None if self.search is None else self.search.criterion
+        if own is not None:
+            text = "needs all rows in memory: give a frame, not a table"
+            raise ValueError(f"scoring={own.name!r} {text}")
         return rows.least_squares(self, validation)
 
 
@@ -641,11 +643,6 @@ def search_spec(
     cv = list(model.cv) if isinstance(model.cv, Iterator) else model.cv  # read more than once
     search = Search(cv, model.scoring, told, Cs).for_pairs(settings)
     rows = Preparation((*map(_without_linear, ways),), takes_path=True, prior=model.prior)
-    if search.criterion is not None:
-        needed = (
-            f"scoring={search.criterion.name!r} needs all rows in memory: give a frame, not a table"
-        )
-        rows = replace(rows, needed=needed)
     return RidgeSpec(
         rows,
         tuple(settings),
