@@ -26,7 +26,6 @@ from pairgram import (
     Kernel,
     MaxNonzero,
     Nystroem,
-    Pairs,
     PairwiseELMCV,
     PointwiseELMCV,
     Positive,
@@ -184,12 +183,6 @@ TRAINED = {
     "--alphas 8 --pairs without_ties": RankRLSCV([8.0], pairs=["without_ties"]),
     "--alphas 0 --pairs with_ties": RankRLSCV([0.0]),
     "--pairs none --alphas 0,1": RankRLSCV([0.0, 1.0], pairs=[None]),
-    "--metric evidence": RankRLSCV(pairs=[Pairs(weighting="documents")], scoring="evidence"),
-    "--metric evidence --pairs none": RankRLSCV(pairs=[None], scoring="evidence"),
-    "--metric evidence -m elm-pairwise": PairwiseELMCV(
-        scoring="evidence", **ELM | {"pairs": [Pairs(weighting="documents")]}
-    ),
-    "--metric evidence -m elm-pointwise": PointwiseELMCV(scoring="evidence", **ELM_ROWS),
     "-m elm-pairwise --metric map": PairwiseELMCV(scoring="map", **ELM),
     "-m elm-pairwise --nodes 20 --activation sigmoid --random-state 3 --Cs 2^-9:2^9:3": (
         PairwiseELMCV(
@@ -243,7 +236,6 @@ def test_every_model_is_that_of_the_library(options, file, valid_file, data, tmp
     assert (report["metric"], report["score"]) == (expected.scoring_.name, expected.best_score_)
     folds = hasattr(expected, "cv_results_") and "split0_test_score" in expected.cv_results_
     held_out = "5 folds" if folds else "leave-query-out"
-    held_out = "nothing held out" if "evidence" in options else held_out
     assert report["held_out"] == (str(valid_file) if validation else held_out)
     chosen = dict(expected.cv_results_["params"][expected.best_index_])
     chosen.pop("scale", None)  # which no option gives

@@ -114,7 +114,7 @@ def warn_of_few_held(n_held: int, n_rows: int) -> None:
         warn_caller(
             f"settings are chosen by {n_held} queries or groups that are held out as wholes: each "
             "is scored by what the others tell, which may be little, and then the choice is poor "
-            "and a ridge may be far too large. Choose by scoring='evidence' (--metric evidence), "
+            "and a ridge may be far too large. Choose by scoring='evidence', "
             "which holds nothing out; hold out rows of every query, as by "
             "cv=KFold(5, shuffle=True); or give no qid (--one-query), if all labels compare",
             UserWarning,

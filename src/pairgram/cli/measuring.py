@@ -34,7 +34,7 @@ def predict(given: Any) -> None:
             raise
         return
     with passes() as watch:
-        table = watch(named_files.scan_for(given, file, model), False)
+        table = watch(named_files.scan_for(given, file, model))
         table.refuse_output(output, "--output")
         if has_columns:
             public("predict")(model, table, output=output, keep=given.keep)
@@ -170,29 +170,27 @@ def _truth(given: Any, file: str) -> Any:
 def compare(given: Any) -> None:
     """Compare the scores of several systems, query by query."""
     files, qrels, metrics = given.file, given.qrels, given.metric or COMPARED
-    of_runs = qrels is not None
-    names = files if of_runs else files[1:]
-    if of_runs and named_files.is_table(given):
+    names = files[1:] if qrels is None else files
+    if qrels is not None and named_files.is_table(given):
         raise ValueError("--label and --qid are for tables, not for --qrels and runs")
     if len(names) < 2:
-        wanted = "two runs" if of_runs else "FILE and two files of scores"
+        wanted = "FILE and two files of scores" if qrels is None else "two runs"
         raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
     named_files.check_inputs(*files, qrels)
-    convention = given.convention or ("trec" if of_runs else "default")
-    if of_runs:
-        measured, judged = public("evaluate_run"), load_trec("qrels", qrels)
-        told: dict[str, Any] = {"per_query": True, "convention": convention}
-        values = {name: measured(judged, load_trec("run", name), metrics, **told) for name in names}
-        result = public("compare_values")(values, baseline=given.baseline)
-    else:
+    if qrels is None:
         y, qid = _truth(given, files[0])
         if qid is None:
             raise ValueError(f"{name_of(files[0])}: found no qid, want qid:ID in every row")
-        metrics = [named_files.metric_of(name, convention) for name in metrics]
+        metrics = [named_files.metric_of(name, given.convention or "default") for name in metrics]
         scores = {name: named_files.load_scores(name, len(y)) for name in names}
         result = public("compare")(y, qid, scores, metrics, baseline=given.baseline)
+    else:
+        measured, judged = public("evaluate_run"), load_trec("qrels", qrels)
+        told: Any = {"per_query": True, "convention": given.convention or "trec"}
+        values = {name: measured(judged, load_trec("run", name), metrics, **told) for name in names}
+        result = public("compare_values")(values, baseline=given.baseline)
     if given.json:
         print_json({"file": qrels or files[0], **result.to_dict()})
         return

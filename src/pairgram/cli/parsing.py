@@ -60,12 +60,11 @@ def parser_of(name: str, everything: bool = True) -> Parser:
         parser.add_argument(
             *option.names,
             dest=option.parameter,
-            required=option.is_needed_by(name),
             help=SUPPRESS if short and not option.first else option.text.replace("%", "%%"),
             **kind,
         )
     if short:
-        more = f"Print all {len(options)} options, what the command does, and examples."
+        more = f"Print all {len(options)} options, of which some are named here, and what it does."
         parser.add_argument("--help-all", help=more, action="store_true")
     return parser
 
@@ -105,6 +104,8 @@ def parsed(command: str, given: list[str]) -> Namespace:
         if not option.value:
             continue
         several = [_value(option, text) for text in getattr(found, option.parameter)]
+        if not several and option.is_needed_by(command):
+            raise ValueError(f"{command} needs {option.flag} {option.value}")
         if len(several) > 1 and not option.many:
             raise ValueError(f"{option.flag} is given {len(several)} times, want it once")
         one = (several if option.many else several[0]) if several else option.default

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import textwrap
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -138,35 +137,17 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def passes() -> Iterator[Callable[..., Any]]:
-    """Yield a function that returns a table whose passes are shown on standard error.
+def passes() -> Iterator[Callable[[Any], Any]]:
+    """Yield a function that returns a table whose rows are counted on a terminal as they are read.
 
-    That function makes a first pass, which counts the rows, unless told not to. Nothing is shown,
-    and no pass is made, unless standard error is a terminal. Warnings are notes.
+    Warnings are notes.
     """
-    number, start = 0, 0.0
+    n_read = 0
     with notes(), working("") as tell:
 
-        def watch(table: Any, counts: bool = True) -> Any:
-            done = total = 0
+        def advance(n_rows: int) -> None:
+            nonlocal n_read
+            n_read += n_rows
+            tell(f"{n_read:,} rows read")
 
-            def advance(n: int) -> None:
-                nonlocal done, number, start
-                if not done:
-                    number, start = number + 1, time.monotonic()
-                done += n
-                speed = done / max(time.monotonic() - start, 1e-3)
-                of = f" of {total:,}" if total else ""
-                left = f", {(total - done) / speed:.0f} s left" if total else ""
-                tell(f"pass {number}: {done:,}{of} rows, {speed:,.0f} rows/s{left}")
-                if done == total:
-                    done = 0
-
-            if not sys.stderr.isatty():
-                return table
-            table = table.watched(advance)
-            if counts:
-                total, done = sum(table.n_rows()), 0
-            return table
-
-        yield watch
+        yield lambda table: table.watched(advance)

@@ -91,7 +91,6 @@ ENGINES = tuple(name.replace("_", "-") for name in words(EngineName))
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 COMPARED = ("ndcg@10", "map")
-EVIDENCE = "evidence"  # chooses too, and is no metric
 
 
 class Command(NamedTuple):
@@ -145,10 +144,9 @@ are, scaled, and as quantiles, unless --feature-map says what to try. What raw
 columns would have had is printed too. Nonlinear nodes and kernels of
 distances, such as rbf, try scaled columns beside raw ones.
 
-The metric evidence is the likelihood of the labels, for rankrls and extreme
-learning machines, whose pairs then have the weighting "documents". elmrank
-chooses by pairwise_squared_error unless --metric says otherwise. --model auto
-always fits a first model, and may take a little longer than its time.
+elmrank chooses by pairwise_squared_error unless --metric says otherwise.
+--model auto always fits a first model, and may take a little longer than its
+time.
 
 A file without qids, or a table without --qid, is refused unless --one-query is
 given. It is accepted for models that do not compare rows within queries
@@ -159,14 +157,12 @@ and query ids, once to see whether columns have long tails, once to fit, and
 once more to score held-out queries. Without --model, rankrls is fitted to it.
 RankSVMs take a pass or more for every step of every fold; with --valid there
 are no folds. --model auto, elmrank and models with kernels read the whole
-table into memory, but for rank-nystroem and rank-fourier. So do others with
---metric evidence, or if all rows are one query, because these rows are held
-out one by one.
+table into memory, but for rank-nystroem and rank-fourier. So do others if all
+rows are one query, because these rows are held out one by one.
 
 With --propensity, a table is a log of the lists that were shown, --label is
 the column of clicks, and --qid that of the ids of lists. Each click is divided
-by its propensity, both in the fit and in the metric that chooses settings. The
-metric of the lists as they were shown stands beside it.""",
+by its propensity, both in the fit and in the metric that chooses settings.""",
         """\
 pairgram train train.txt -o model.safetensors
 pairgram train 'data/*.parquet' --label relevance --qid query_id -o model.safetensors
@@ -534,7 +530,7 @@ OPTIONS = (
     Option(
         "--metric NAME",
         "train",
-        "Metric to choose by, or evidence, which holds nothing out. [default: ndcg@10, or "
+        "Metric to choose by. [default: ndcg@10, or "
         "pairwise_accuracy for labels that are no grades]",
         name="scoring",
         first=True,

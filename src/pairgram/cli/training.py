@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import pairgram
-from pairgram._rooms import public, room_with
+from pairgram._rooms import public
 from pairgram._support import machine
 from pairgram._support.checks import ArgumentError
 from pairgram._support.files import printable, shown
@@ -28,7 +28,7 @@ from pairgram.cli.report import (
     warn,
     working,
 )
-from pairgram.cli.table_of_commands import EVIDENCE, FIRST, KERNELS, KERNELS_OF, MODELS, OPTIONS
+from pairgram.cli.table_of_commands import FIRST, KERNELS, KERNELS_OF, MODELS, OPTIONS
 from pairgram.cli.values import parse_grid
 from pairgram.data.queries import Queries, one_query_meant
 from pairgram.datasets.letor import padded
@@ -81,10 +81,6 @@ def search_of(name: str, settings: Settings, scoring: Any, missing: str | None =
     ``scoring_`` and ``cv_results_``.
     """
     given = {**settings, "scoring": scoring} if scoring is not None else dict(settings)
-    if scoring == EVIDENCE and name in TAKES["pairs"].models.split():
-        # With other weights the noise of a label would depend on the size of its list.
-        kinds = given.get("pairs", ["with_ties"])
-        given["pairs"] = [one and pairgram.Pairs(one, weighting="documents") for one in kinds]
     maps: list[Any] = [None]
     if "kernel" in given:
         moved = ("kernel", "n_components", *["random_state"] * (name in MAPS))
@@ -158,19 +154,19 @@ def train(given: Any) -> None:
         raise ValueError(
             f"--output {shown(output)}: a model goes to a file, not to a device or pipe"
         )
-    on_table, by_evidence = named_files.is_table(given, file, valid), given.scoring == EVIDENCE
-    others = on_table or by_evidence
-    others |= any(FIRST not in TAKES[key].models.split() for key in given.settings)
+    on_table = named_files.is_table(given, file, valid)
+    others = on_table or any(FIRST not in TAKES[key].models.split() for key in given.settings)
     name = given.model or ("rankrls" if others and not given.time_budget else FIRST)
-    settings = check_model(name, given.settings)
-    if "pairs" not in given.settings and (given.propensity or by_evidence):
-        settings.pop("pairs", None)  # there is one kind of these
-    scoring = given.scoring or ("ips_dcg@10" if given.propensity else None)
-    if scoring is not None and not by_evidence:
+    settings, scoring = check_model(name, given.settings), given.scoring
+    if given.propensity:
+        scoring = scoring or "ips_dcg@10"
+        if "pairs" not in given.settings:
+            settings.pop("pairs", None)  # there is one kind of clicks
+    if scoring is not None:
         scoring = named_files.metric_of(scoring, "default")
     needs_ids = search_of(name, settings, scoring)._needs_queries
     kernel = settings.get("kernel", "linear") != "linear" and name not in MAPS
-    whole = kernel or by_evidence or given.one_query or name in ("auto", "elmrank")
+    whole = kernel or given.one_query or name in ("auto", "elmrank")
     with passes() as watch, one_query_meant():
         try:
             rows = (
@@ -308,7 +304,6 @@ def _print_fit(given: Any, name: str, search: Any, seconds: float, size: Any) ->
         else _held_out(search, given.groups is not None, n_queries),
         "score": float(search.best_score_),
         "raw_columns": score_of_raw(search),
-        "as_shown": _score_as_shown(given, metric) if given.propensity else None,
         "n_rows": n_rows,
         "n_queries": n_queries,
         "n_features": int(search.n_features_in_),
@@ -334,19 +329,8 @@ def _print_fit(given: Any, name: str, search: Any, seconds: float, size: Any) ->
         )
 
 
-def _score_as_shown(given: Any, metric: Any) -> float:
-    """Return the metric of lists in the order in which users looked at them."""
-    file, read = given.validation or given.file, room_with("command line", "read_labels")
-    clicks, qid = read(file, given.label, given.qid)
-    looked = read(file, given.propensity)[0]
-    found = pairgram.evaluate(metric, public("Clicks")(clicks, looked), looked, qid)
-    return float(found[metric.name])
-
-
 def _held_out(search: Any, has_groups: bool, n_queries: int) -> str:
     """Return as text what was held out if there was no validation set."""
-    if search.scoring_.name == EVIDENCE:
-        return "nothing held out"
     results = getattr(search, "best_estimator_", search).cv_results_
     n_splits = sum(key.startswith("split") for key in results)
     if n_splits:
