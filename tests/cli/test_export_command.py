@@ -72,26 +72,10 @@ def test_every_engine(files, engine, model):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_names_of_a_file_and_a_store(files, encoding):
+def test_names_of_a_file(files, encoding):
     (files / "names.txt").write_text("a\nb\n\nc d\n", encoding=encoding)
-    arguments = (files / "plain.safetensors", "--to", "solr", "--store", "s1")
-    found = run(*arguments, "--features", files / "names.txt")
-    body = json.loads(found.output)
-    assert [one["name"] for one in body["features"]] == ["a", "b", "c d"]
-    assert body["store"] == "s1"
-
-
-@pytest.mark.parametrize("rows", ["rows.txt", "rows.parquet"])
-def test_a_shift_makes_the_scores_of_the_rows_positive(files, rows):
-    model = files / "named.safetensors"
-    arguments = ("--to", "ltr-plugin", "--shift", "one", "--verify", files / rows)
-    arguments += ("--qid", "query") if rows.endswith("parquet") else ()
-    run(model, *arguments, "--output", files / "out")
-    body = json.loads((files / "out").read_text())
-    weights = json.loads(body["model"]["model"]["definition"])
-    X = pd.read_parquet(files / "rows.parquet")
-    scores = sum(weights[name] * X[name] for name in NAMES) + weights["one"]
-    assert 0 <= scores.min() < 1e-3
+    found = run(files / "plain.safetensors", "--to", "solr", "--features", files / "names.txt")
+    assert [one["name"] for one in json.loads(found.output)["features"]] == ["a", "b", "c d"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -104,15 +88,14 @@ def test_negative_scores_are_warned_of_where_engines_refuse_them(files, engine):
     arguments = (files / "scaled.safetensors", "--to", engine, "--verify", files / "rows.txt")
     found = run(*arguments, "--output", files / "out")
     if engine not in ("ltr-plugin", "elasticsearch", "opensearch"):
-        assert "--shift" not in found.output
+        assert "refuse scores below 0" not in found.output
         return
     body = json.loads((files / "out").read_text())["model"]["model"]
     weights = json.loads(body["definition"])
     lowest = sum(weights[name] * frame[name] for name in NAMES).min()
     assert lowest < 0
     assert f"the lowest score of {files / 'rows.txt'} is {lowest:.4g}, and" in found.output
-    shifted = run(*arguments, "--shift", "one", "-o", files / "out")
-    assert "refuse scores below 0" not in shifted.output
+    assert "refuse scores below 0: shift= and lowest=" in found.output
 
 
 def test_a_profile_and_its_onnx_file_stand_side_by_side(files):

@@ -546,9 +546,6 @@ def test_an_export_of_a_model_of_text_is_verified(tmp_path):
         said = run(*given, "--verify", file, "--qid", "qid")[1]
         assert "order changed in 0 " in said and want in said
         assert "in 0 of 1 queries" in run(*given, "--verify", file, "--one-query")[1]
-    run(*given, "--fields", "s=colour_s,a=price_f")
-    listed = json.loads((tmp_path / "model.features.json").read_text())
-    assert "colour_s" in json.dumps(listed) and "price_f" in json.dumps(listed)
 
 
 def test_a_pipeline_with_text(tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,16 @@ from pairgram.cli import named_files
 from pairgram.cli.report import notes, warn
 
 PLUGINS = ("ltr-plugin", "elasticsearch", "opensearch")
-# The engines that take an option.
-ENGINES_OF = {"fields": ("solr", *PLUGINS), "shift": PLUGINS, "store": ("solr",)}
+NAMED = (*PLUGINS, "solr", "vespa", "python")
 
 
 def export(given: Any) -> int:
     """Write a model for a search engine, an ONNX runtime, SQL or plain Python."""
-    to, output, name, verify = given.to, given.output, given.name, given.verify
+    to, output, verify = given.to, given.output, given.verify
     named_files.check_output(output, given.model, given.features, verify)
     if verify is None and (named_files.is_table(given) or given.one_query):
         raise ValueError("--qid and --one-query are for a table of --verify")
-    for option, engines in ENGINES_OF.items():
-        if getattr(given, option) is not None and to not in engines:
-            raise ValueError(f"--{option} is for --to {', '.join(engines)}")
-    if given.shift is not None and verify is None:
-        raise ValueError("--shift needs the scores of --verify FILE")
-    to, model = "ltr-plugin" if to in PLUGINS else to, named_files.load_model(given.model)
+    model = named_files.load_model(given.model)
     rows: Any = None
     ids = None
     if verify is not None and named_files.is_table(given, verify):
@@ -38,21 +31,16 @@ def export(given: Any) -> int:
     elif verify is not None:
         options = {"zero_based": given.zero_based}
         rows, _, ids = named_files.load_letor(verify, model, given.model, **options)
-    own = {"features": _names(given.features, model), "store": given.store}
-    own["name"] = name if to in ("solr", "ltr-plugin", "vespa", "python") else None
-    own["fields"] = None if given.fields is None else _fields(given.fields)
+    own = {"name": given.name} if to in NAMED else {}
     with notes():
-        if given.shift is not None:
-            scores = rows.scores(model) if hasattr(rows, "scores") else model.predict(rows)
-            own |= {"shift": given.shift, "lowest": float(scores.min())}
-        own = {key: value for key, value in own.items() if value is not None}
-        exported = getattr(public("export"), f"to_{to.replace('-', '_')}")(model, **own)
-    files, folder = {output: exported}, os.path.dirname(output)
+        function = getattr(public("export"), f"to_{to.replace('-', '_')}")
+        exported = function(model, features=_names(given.features, model), **own)
+    files, beside = {output: exported}, os.path.join(os.path.dirname(output), given.name)
     if (profiled := getattr(exported, "onnx", None)) is not None:
-        files[os.path.join(folder, f"{name}.onnx")] = profiled
+        files[f"{beside}.onnx"] = profiled
     if definitions := getattr(exported, "definitions", None):
         listed = definitions if to == "solr" else {"featureset": {"features": definitions}}
-        files[os.path.join(folder, f"{name}.features.json")] = listed
+        files[f"{beside}.features.json"] = listed
     *_, last = files
     if output == "-" and (last != "-" or isinstance(exported, bytes)):
         what = f"{last} stands beside it" if last != "-" else "its bytes are no text"
@@ -66,23 +54,13 @@ def export(given: Any) -> int:
     with notes():
         parity = public("export").verify(exported, model, rows, ids)
     warn(f"{verify}: {parity}")
-    if to == "ltr-plugin" and parity.lowest < 0:
+    if to in PLUGINS and parity.lowest < 0:
         warn(
             f"warning: the lowest score of {verify} is {parity.lowest:.4g}, and Elasticsearch and "
-            "OpenSearch refuse scores below 0: --shift NAME adds a feature that is always 1, and "
-            "makes the scores positive"
+            "OpenSearch refuse scores below 0: shift= and lowest= of export.to_ltr_plugin in "
+            "Python make the scores positive"
         )
     return int(not parity.passes)  # what was written is there to be looked at
-
-
-def _fields(text: str) -> dict[str, str]:
-    """Return the fields of columns of a text such as ``price=price_f,brand=brand_s``."""
-    found = dict(re.findall(r"\s*([^=,]+?)\s*=\s*([^=,]+?)\s*(?:,|$)", text))
-    if len(found) <= text.count(","):
-        raise ValueError(
-            f"--fields takes different columns with their fields, such as a=a_f,b=b_s; got {text!r}"
-        )
-    return found
 
 
 def _names(features: str | None, model: Any) -> list[str] | None:

@@ -322,9 +322,11 @@ Scales and whitening become part of the weights. If an engine cannot express a
 model, the error names an alternative. For Vespa, a model that cannot be an
 expression needs an ONNX file, which is written beside the profile as
 NAME.onnx. For Solr and ltr-plugin, features that the engine computes from
-fields, such as categories, are written beside the model as NAME.features.json.""",
+fields, such as categories, are written beside the model as NAME.features.json.
+The functions of pairgram.export in Python name the fields, Solr's store, and
+a feature that makes scores positive.""",
         """\
-pairgram export model.safetensors --to solr --name m1 --store s1 --output m1.json
+pairgram export model.safetensors --to solr --name m1 --output m1.json
 pairgram export model.safetensors --to onnx --verify test.txt --output m1.onnx
 pairgram export model.safetensors --to sql --features names.txt""",
         "export",
@@ -720,19 +722,6 @@ OPTIONS = (
         "export",
         "Names of the columns, one per line, in the order of the features. [default: those of the "
         "model]",
-    ),
-    Option(
-        "--fields A=F,...",
-        "export",
-        "The fields of the index that hold the values of columns, for --to solr and ltr-plugin. "
-        "Definitions of features with these values are written too.",
-    ),
-    Option("--store NAME", "export", "Solr's feature store."),
-    Option(
-        "--shift NAME",
-        "export",
-        "A feature that is always 1, whose weight makes the scores of --verify positive "
-        "(ltr-plugin).",
     ),
     Option(
         "--verify FILE",
