@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -955,45 +954,6 @@ def test_signals_that_end_the_process_leave_no_file(file, model_file, tmp_path, 
     assert (tmp_path / "printed").read_text() == "1\ncleaned up\n"
     assert (tmp_path / "said").read_text() == ""
     assert os.listdir(folder) == []
-
-
-@pytest.fixture
-def in_terminal(with_streams):
-    """Return what runs a command in a terminal of a width, and returns its lines."""
-    fcntl, pty, termios = map(pytest.importorskip, ("fcntl", "pty", "termios"))
-
-    def read(terminal):
-        written = b""
-        with contextlib.suppress(OSError):  # which the end is on Linux
-            while piece := os.read(terminal, 1 << 16):
-                written += piece
-        return re.sub(r"\x1b\[[0-9;]*m", "", written.decode()).replace("\r", "").splitlines()
-
-    def lines(width, *arguments):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-        with ThreadPoolExecutor() as pool:
-            found = pool.submit(read, ours)
-            with_streams((0, *arguments), output=os.ttyname(theirs))
-            os.close(theirs)
-        os.close(ours)
-        return found.result()
-
-    return lines
-
-
-def test_tables_fit_a_terminal(file, tmp_path, in_terminal):
-    rng = np.random.default_rng(0)
-    scores = [tmp_path / f"{name}-baseline.scores" for name in ("first", "second", "third")]
-    for path in scores:
-        np.savetxt(path, rng.normal(size=len(load_letor(file)[1])))
-    lines = in_terminal(80, "compare", file, *scores)
-    assert all(len(line) <= 80 for line in lines if str(tmp_path) not in line)
-    heads = [line.split() for line in lines if line.startswith(" metric")]
-    shown = {name for head in heads for name in head}
-    assert {"mean", "difference", "wins", "losses", "p", "p_holm", "value"} <= shown
-    assert all(head[:2] == ["metric", "system"] for head in heads)
-    assert "first-baseline.scores" in " ".join(lines[1:])
 
 
 def test_files_of_one_name_keep_their_folders(file, tmp_path):

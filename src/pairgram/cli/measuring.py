@@ -202,4 +202,4 @@ def compare(given: Any) -> None:
             for name, column in table.items()
         ]
         title = "\n" * bool(number) + title
-        print_table(list(table), zip(*cells, strict=True), title=title, n_keys=number + 2)
+        print_table(list(table), zip(*cells, strict=True), title=title)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 from pairgram._support.files import naming, printable
-
-WIDEST = 1000  # where standard output is no terminal
 
 
 def warn(message: str) -> None:
@@ -37,50 +33,34 @@ def print_json(value: object) -> None:
 
 def print_table(
     names: Sequence[str],
-    rows: Iterable[Sequence[Any]],
+    rows: Iterable[Iterable[Any]],
     *,
     title: str = "",
     footer: Sequence[Any] = (),
     cell: Callable[[Any], str] | None = None,
-    n_keys: int = 1,
 ) -> None:
-    """Print rows under column names, aligned right but for keys. Without names there is no head.
-
-    A table that is wider than the terminal, or than $COLUMNS, is printed in several parts, each
-    with some columns.
+    """Print rows under column names; columns that begin with a number are aligned right.
 
     Parameters
     ----------
     names, rows, title
-        The table. Cells may be anything that `show` takes.
+        The table. Cells may be anything that `show` takes. Without names there is no head.
     footer : sequence
         A last row below a blank line.
     cell : callable or None
         The function that returns the text of a cell. None takes `show`.
-    n_keys : int
-        The number of the first columns, which say what a row is, and are in every part.
     """
-    knows = sys.stdout.isatty() or os.environ.get("COLUMNS")  # a file or pipe has no width
-    room = shutil.get_terminal_size().columns if knows else WIDEST
-    print_lines(textwrap.wrap(title, room, break_on_hyphens=False))
     columns = []
     for number, values in enumerate(zip(*rows, *[footer] * bool(footer), strict=True)):
         texts = [*names[number : number + 1], *map(cell or show, values)]
-        pad = str.ljust if number < n_keys else str.rjust
+        pad = str.rjust if isinstance(values[0], Real) else str.ljust
         columns.append([pad(text, max(map(len, texts))) for text in texts])
-    parts = [columns[:n_keys]]
-    for column in columns[n_keys:]:
-        taken = sum(len(one[0]) + 2 for one in (*parts[-1], column)) - 1
-        if taken > room and len(parts[-1]) > n_keys:
-            parts.append(columns[:n_keys])
-        parts[-1].append(column)
-    for part in parts if columns else ():
-        lines = [f" {'  '.join(row)}" for row in zip(*part, strict=True)]
-        if names:
-            lines.insert(1, " " + "─" * (len(lines[0]) - 1))
-        if footer:
-            lines.insert(-1, "")
-        print_lines(["", *map(str.rstrip, lines)])
+    lines = [f" {'  '.join(row)}".rstrip() for row in zip(*columns, strict=True)]
+    if names:
+        lines.insert(1, " " + "─" * (len(lines[0]) - 1))
+    if footer:
+        lines.insert(-1, "")
+    print_lines([*[title] * bool(title), "", *lines])
 
 
 def significant(value: object) -> str:

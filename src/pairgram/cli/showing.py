@@ -50,7 +50,7 @@ def inspect(given: Any) -> None:
         return
     weights = report.pop("largest_weights", [])
     parameters = report.pop("parameters")
-    print_table((), {**report, **parameters}.items(), cell=significant, n_keys=2)
+    print_table((), {**report, **parameters}.items(), cell=significant)
     if weights:
         print_table(tuple(weights[0]), [row.values() for row in weights], cell=significant)
 

@@ -320,7 +320,7 @@ def _print_fit(given: Any, name: str, search: Any, seconds: float, size: Any) ->
         print_json({"model": name, "params": params, **report})
         return
     shown_rows = {"model": name, "file": name_of(given.file), **params, **report}
-    print_table((), shown_rows.items(), cell=significant, n_keys=2)
+    print_table((), shown_rows.items(), cell=significant)
     if made:
         print_table(
             list(trials),
