@@ -183,7 +183,7 @@ TRAINED = {
     "--alphas 0 --pairs with_ties": RankRLSCV([0.0]),
     "--pairs none --alphas 0,1": RankRLSCV([0.0, 1.0], pairs=[None]),
     "-m elm-pairwise --metric map": PairwiseELMCV(scoring="map", **ELM),
-    "-m elm-pairwise --nodes 20 --activation sigmoid --random-state 3 --Cs 2^-9:2^9:3": (
+    "-m elm-pairwise --nodes 20 --activation sigmoid --random-state 3 --Cs 8^-3:8^3": (
         PairwiseELMCV(
             2.0 ** np.arange(-9, 10, 3),
             n_nodes=20,
@@ -199,7 +199,7 @@ TRAINED = {
     "-m elm-pointwise --kernel polynomial --gamma 0.5": PointwiseELMCV(
         feature_map=row_value(BOTH, Kernel("polynomial", gamma=0.5)), **ELM_ROWS
     ),
-    "-m elmrank --metric map --alphas 0.01,1 --Cs 2^3:2^9:6 --nodes 20": ELMRankCV(
+    "-m elmrank --metric map --alphas 0.01,1 --Cs 8,512 --nodes 20": ELMRankCV(
         [0.01, 1], [8, 512], scoring="map", **ELMRANK
     ),
     "-m elmrank --alphas 0,1 --Cs 8 --nodes 20": ELMRankCV([0.0, 1.0], [8], **ELMRANK),
@@ -210,7 +210,7 @@ TRAINED = {
     "-m ranksvm": RankSVMCV(),
     "-m ranksvm --Cs 0.01,1 --metric map --valid VALID": RankSVMCV([0.01, 1], scoring="map"),
     "-m rank-nystroem": RankSVMCV(feature_map=maps(Nystroem, [None], n_components=500)),
-    "-m rank-nystroem --components 9 --gamma 2^-2:2^2:4": RankSVMCV(
+    "-m rank-nystroem --components 9 --gamma 0.25,4": RankSVMCV(
         feature_map=maps(Nystroem, [0.25, 4.0], n_components=9)
     ),
     "-m rank-nystroem --components 9 --kernel polynomial --valid VALID": RankSVMCV(
@@ -753,8 +753,8 @@ def test_an_interruption_that_ends_in_an_error_of_a_lock(file, tmp_path, monkeyp
         ("2^-2:2^1", [0.25, 0.5, 1.0, 2.0]),
         ("10^0:10^+2,5", [1.0, 10.0, 100.0, 5.0]),
         ("2^1,2,3", [2.0, 3.0]),
-        ("2^-3:2^2:2", [0.125, 0.5, 2.0]),
-        ("2^-3:2^1:4,9", [0.125, 2.0, 9.0]),
+        ("4^-1:4^1,9", [0.25, 1.0, 4.0, 9.0]),
+        ("0,1", [0.0, 1.0]),
     ],
 )
 def test_parse_grid(text, values):

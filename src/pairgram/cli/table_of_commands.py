@@ -48,7 +48,7 @@ class Model(NamedTuple):
     defaults: Mapping[str, Any] = {}
 
 
-_OF_ELM, _OF_SVM = {"Cs": "2^-30:2^20:2"}, {"Cs": "2^-12:2^6"}  # Zong and Huang 2013; Chen 2017
+_OF_ELM, _OF_SVM = {"Cs": "4^-15:4^10"}, {"Cs": "2^-12:2^6"}  # Zong and Huang 2013; Chen 2017
 _OF_MAPS = {**_OF_SVM, "gamma": "2^-12:2^2"}
 _SEED = {"random_state": 0}
 _RBF = {"kernel": "rbf", "n_components": 500, **_SEED}
@@ -170,7 +170,7 @@ pairgram train train.txt -o model.safetensors --time-budget 5
 pairgram train train.txt -o model.safetensors --valid vali.txt --metric map
 pairgram train train.txt -o model.safetensors --alphas 100 --pairs without_ties
 pairgram train train.txt -o model.safetensors --model elm-pairwise --activation sigmoid
-pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 2^-9:2^0:3""",
+pairgram train train.txt -o model.safetensors --model rank-fourier --gamma 8^-3:8^0""",
     ),
     "predict": Command(
         "measuring",
@@ -584,8 +584,8 @@ OPTIONS = (
     Option(
         "--alphas GRID",
         _FITS,
-        "Ridges to try: one, or several such as 0.1,1,10 or 2^-15:2^24 (all whole powers; "
-        "2^-30:2^20:2 is every second one). [default: a grid that fits the data; for letor that of "
+        "Ridges to try: one, or several such as 0.1,1,10 or 2^-15:2^24 (all whole powers). "
+        "[default: a grid that fits the data; for letor that of "
         "the model's paper]",
         models="rankrls elmrank",
     ),

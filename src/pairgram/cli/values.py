@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import re
 
-# A number, or a power, or a range of powers and the step of their exponents.
-_ITEM = re.compile(
-    r"\s*([^\s^:]+?)(?:\^([+-]?\d{1,6})(?::([^\s^:]+)\^([+-]?\d{1,6})(?::([1-9]\d{0,5}))?)?)?\s*"
-)
+# A number, or a power, or a range of powers of one base.
+_ITEM = re.compile(r"([^\s^:]+)(?:\^([+-]?\d{1,6})(?::\1\^([+-]?\d{1,6}))?)?")
 
 
 def parse_grid(text: str, option: str) -> list[float]:
     """Return the grid of a text such as ``2^-15:2^24`` or ``0.1,1,10``.
 
-    ``b^i:b^j`` stands for b to all whole powers from i to j, and ``b^i:b^j:s`` for every s-th of
-    them. Repeated values count once. Errors name the option. Of ridges, 0 may be one.
+    ``b^i:b^j`` stands for b to all whole powers from i to j. Repeated values count once. Errors
+    name the option. Of ridges, 0 may be one.
 
     Raises
     ------
@@ -23,29 +21,23 @@ def parse_grid(text: str, option: str) -> list[float]:
         If the text is none of these, or a value is not finite and > 0.
     """
     values: list[float] = []
-    for item in text.split(","):
+    for item in map(str.strip, text.split(",")):
         found = _ITEM.fullmatch(item)
+        base, low, high = found.groups() if found else ("", "1", None)
         try:
-            base, low, other, high, step = found.groups() if found else [""] * 5
-            base, powers = (
-                float(base),
-                range(int(low or 1), int(high or low or 1) + 1, int(step or 1)),
-            )
-            if not powers or float(other or base) != base:
-                raise ValueError
+            powers = range(int(low or 1), int(high or low or 1) + 1)
+            own = [float(base) ** power for power in powers]
+        except ArithmeticError:
+            own = [math.inf]
         except ValueError:
+            own = []
+        if not own:
             raise ValueError(
-                f"{option} takes numbers and ranges such as 0.1,1,10, 2^-15:2^24 or 2^-30:2^20:2; "
-                f"got {item!r}"
-            ) from None
-        for power in powers:
-            try:
-                value = base**power
-            except (OverflowError, ZeroDivisionError):
-                value = math.inf
-            if not (0 < value < math.inf or (value == base == 0 and option == "--alphas")):
-                raise ValueError(f"{option}: each must be finite and > 0, got {item.strip()!r}")
-            values.append(value)
+                f"{option} takes numbers and ranges such as 0.1,1,10 or 2^-15:2^24; got {item!r}"
+            )
+        if not all(0 < value < math.inf for value in own) and (option, base) != ("--alphas", "0"):
+            raise ValueError(f"{option}: each must be finite and > 0, got {item!r}")
+        values += own
     return list(dict.fromkeys(values))
 
 
