@@ -44,7 +44,10 @@ def fuse(given: Any) -> None:
 def recommend(given: Any) -> None:
     """Write the best items for every user, a row for each: user, rank, item, score."""
     output, exclude = given.output, given.exclude
-    sides = {"--user-id": (given.users, given.user_id), "--item-id": (given.items, given.item_id)}
+    sides = (
+        (given.users, given.user_id, "--user-id"),
+        (given.items, given.item_id, "--item-id"),
+    )
     named_files.check_output(output, given.model, given.users, given.items, exclude)
     if output != "-" and not output.lower().endswith(WRITTEN):
         raise ValueError(f"--output: want a name that ends with {', '.join(WRITTEN)}")
@@ -61,15 +64,12 @@ def recommend(given: Any) -> None:
             "are told apart: train it on a table or a frame"
         )
     with notes(), working("recommending"):
-        ids = [_ids(option, *side) for option, side in sides.items()]
-        rows = [
-            _side(model, *side, len(own)) for side, own in zip(sides.values(), ids, strict=True)
-        ]
+        (users, of_users), (items, of_items) = (_side(model, *side) for side in sides)
         if exclude is not None:
-            pairs = [_ids(option, exclude, column) for option, (_, column) in sides.items()]
-            exclude = _known(exclude, pairs, ids)
+            pairs = [_ids(exclude, *id_column) for _, *id_column in sides]
+            exclude = _known(exclude, pairs, [users, items])
         found = public("recommend")(
-            model, *rows, given.k, user_ids=ids[0], item_ids=ids[1], exclude=exclude
+            model, of_users, of_items, given.k, user_ids=users, item_ids=items, exclude=exclude
         )
     user, rank = np.nonzero(found.places >= 0)
     columns = [found.users[user], rank + 1, found.items[user, rank], found.scores[user, rank]]
@@ -87,21 +87,22 @@ def recommend(given: Any) -> None:
             room_with("command line", "write_tables")(file, ending, iter([table]))
 
 
-def _side(model: Any, file: str, column: str, n_rows: int) -> Any:
-    """Return the rows of a file with the columns that a model knows, which may be none."""
+def _side(model: Any, file: str, column: str, option: str) -> tuple[Any, Any]:
+    """Return the ids in a table, and its rows with the columns that a model knows, maybe none."""
     import pyarrow
 
-    schema, names = room_with("command line", "source_of")(file).schema, model.feature_names_in_
-    own = features_among(list(map(str, names)), schema.names, column)
+    ids, schema = _ids(file, column, option), room_with("command line", "source_of")(file).schema
+    own = features_among(list(map(str, model.feature_names_in_)), schema.names, column)
     if not own:
-        return np.empty((n_rows, 0))
+        return ids, np.empty((len(ids), 0))
     with naming_file(file):
         table = public("scan")(file, features=own).with_gaps()
-        return pyarrow.table(dict(zip(table.layout.feature_names(), table.rows().X.T, strict=True)))
+        columns = zip(table.layout.feature_names(), table.rows().X.T, strict=True)
+        return ids, pyarrow.table(dict(columns))
 
 
-def _ids(option: str, file: str, column: str) -> Any:
-    """Return the ids in a column of a table."""
+def _ids(file: str, column: str, option: str) -> Any:
+    """Return the ids in a column of a table, which an option names."""
     with naming_file(file, qid=option):
         return room_with("command line", "read_labels")(file, None, column)[1]
 

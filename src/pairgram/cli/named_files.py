@@ -15,14 +15,13 @@ import pairgram
 from pairgram._rooms import public, room_with
 from pairgram._support import limits
 from pairgram._support.checks import NO_COLUMN, NO_NUMBERS, ArgumentError
-from pairgram._support.files import WRITTEN, kind_of_binary, naming, printable, replacing, shown
+from pairgram._support.files import WRITTEN, naming, printable, replacing, shown
 from pairgram.cli.report import count, notes, print_lines, working
 from pairgram.datasets import LetorData
 from pairgram.datasets.letor import LetorError, compressing, looks_like_letor, read_letor
 
 # Files with these names are tables, unless they are LETOR text.
 ENDS = (*WRITTEN, ".csv.gz", ".tsv.gz")
-SHOWN_NAMES = 20  # of the columns that are taken as features
 _SCORE = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.IGNORECASE)
 
 
@@ -78,9 +77,6 @@ def load_scores(path: str, n_rows: int) -> Any:
     else:
         with reading(path) as (file, name):
             text = file.read()
-        found = kind_of_binary(text[:1024])
-        if found is not None:
-            raise ValueError(f"{name}: found {found}, want a score on every line")
         for number, line in enumerate(text.rstrip().splitlines(), 1):
             word = line.strip()
             fits = _SCORE.fullmatch(word) and (math.isfinite(float(word)) or b"n" in word.lower())
@@ -101,8 +97,6 @@ def load_scores(path: str, n_rows: int) -> Any:
 
 def load_model(path: str) -> Any:
     """Return the model of a file."""
-    if path == "-":
-        raise ValueError("MODEL must be a file, got -: models are not read from standard input")
     try:
         return pairgram.load_model(path)
     except ValueError as error:
@@ -202,8 +196,7 @@ def scan_assuming(given: Any, file: str) -> tuple[Any, list[str]]:
     if given.features or table.advice:
         return table, []
     names = [printable(str(name)) for name in table.layout.features]
-    listed = ", ".join(names[:SHOWN_NAMES]) + ", ..." * (len(names) > SHOWN_NAMES)
-    return table, [f"took {count(len(names), 'column')} as features: {listed}", *assumed]
+    return table, [f"took {count(len(names), 'column')} as features: {', '.join(names)}", *assumed]
 
 
 def labels_of(given: Any, file: str) -> tuple[Any, Any]:
