@@ -956,19 +956,6 @@ def test_signals_that_end_the_process_leave_no_file(file, model_file, tmp_path, 
     assert os.listdir(folder) == []
 
 
-def test_files_of_one_name_keep_their_folders(file, tmp_path):
-    paths = [tmp_path / name / "scores" for name in ("one", "two")]
-    for path in paths:
-        path.parent.mkdir()
-        path.write_text("\n".join(map(str, range(len(load_letor(file)[1])))))
-    text = run("compare", file, *paths)
-    assert all(str(path) in text for path in paths)
-    other = tmp_path / "one" / "others"
-    other.write_text(paths[0].read_text())
-    text = run("compare", file, paths[0], other)
-    assert " others " in text and str(tmp_path) not in text
-
-
 def test_warnings_of_the_library_are_notes(tmp_path):
     X, y, qid = make_ranking(20, 8, 6, random_state=0)
     dump_letor(tmp_path / "raw.txt", X * [1, 1, 1, 1, 1e5, 1], y, qid=qid)

@@ -515,7 +515,7 @@ def test_a_table_that_does_not_fit_in_memory_is_told(small, free_memory):
     free_memory(100)
     given = ("train", small / "three.parquet", *COLUMNS, *FEATURES, "-o", small / "m")
     found = error(*given, "--model", "auto")
-    assert found.endswith("take pairgram train --model rankrls, which reads them in blocks")
+    assert found.endswith("if they are one query, which reads them in blocks")
     assert not (small / "m").exists()
 
 
@@ -575,17 +575,6 @@ def test_a_pipeline_with_text(tmp_path, monkeypatch):
     for scored in (("--scores", "o.parquet"), ("--model", "m.safetensors")):
         out, _ = run("evaluate", *judged, *scored, "--json")
         assert json.loads(out)["metrics"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("model", ["auto", "elmrank"])
-def test_weights_of_a_validation_table_are_not_left_out(data, tmp_path, model):
-    X, y, qid = data
-    frame = pd.DataFrame(X, columns=NAMES).assign(relevance=y, query_id=qid, weight=1.0 + qid % 2)
-    frame.to_parquet(tmp_path / "held.parquet")
-    given = ("train", tmp_path / "held.parquet", "-o", tmp_path / "m", *COLUMNS)
-    given += ("--weight", "weight", "--valid", tmp_path / "held.parquet")
-    assert "--weight: weights of the rows of --valid" in error(*given, "--model", model)
-    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize(

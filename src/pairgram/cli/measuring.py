@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -194,12 +193,6 @@ def compare(given: Any) -> None:
     if given.json:
         print_json({"file": qrels or files[0], **result.to_dict()})
         return
-    last = list(map(os.path.basename, names))
-    short = dict(zip(names, last if len(set(last)) == len(last) else names, strict=True))
     for number, (title, table) in enumerate(result._tables().values()):
-        cells = [
-            [short[one] if name in ("system", "against") else one for one in column.tolist()]
-            for name, column in table.items()
-        ]
-        title = "\n" * bool(number) + title
-        print_table(list(table), zip(*cells, strict=True), title=title)
+        rows = zip(*(column.tolist() for column in table.values()), strict=True)
+        print_table(list(table), rows, title="\n" * bool(number) + title)

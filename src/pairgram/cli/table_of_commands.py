@@ -503,12 +503,6 @@ OPTIONS = (
         of_tables=True,
     ),
     Option(
-        "--weight COLUMN",
-        "train",
-        "Column of the weights of a table's rows.",
-        of_tables=True,
-    ),
-    Option(
         "--groups COLUMN",
         "train",
         "Column of a table with groups of queries that are held out together, such as days.",

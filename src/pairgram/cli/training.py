@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy.stats import skew
 
 import pairgram
 from pairgram._rooms import public
-from pairgram._support import machine
 from pairgram._support.checks import ArgumentError
 from pairgram._support.files import printable, shown
 from pairgram._support.parameters import OF_DISTANCES, check_text
@@ -116,7 +116,7 @@ def has_long_tail(X: Any) -> bool:
     """Tell whether a column of more than two values is skewed, as prices are."""
     X = np.nan_to_num(np.asarray(X, np.float64))
     X = X[:, ((X.min(0) < X) & (X.max(0) > X)).any(0)]
-    return bool((np.abs((((X - X.mean(0)) / X.std(0)) ** 3).mean(0)) > SKEWED).any())
+    return bool((np.abs(skew(X)) > SKEWED).any())
 
 
 def chosen(model: Any) -> Settings:
@@ -250,13 +250,8 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     if whole or (survey.n_queries == 1 and valid is None):
         rows.data, rows.named = _in_memory(given, file, table)
         if held_out is not None:
-            held, named = _in_memory(given, valid, held_out)
-            if "sample_weight" in named:
-                raise ValueError(
-                    "--weight: weights of the rows of --valid need a model that reads tables in "
-                    "blocks, such as --model rankrls, with query ids"
-                )
-            rows.named["validation"] = (*held, named["qid"])
+            (X, y), named = _in_memory(given, valid, held_out)
+            rows.named["validation"] = X, y, named["qid"]
     return rows
 
 
@@ -272,15 +267,11 @@ def _in_memory(given: Any, file: str, table: Any) -> tuple[tuple[Any, Any], Sett
     """
     rows = (table if given.features and not given.missing else table.with_gaps()).in_memory()
     if rows is None:
-        valid = " with --valid" * (table.survey().n_queries == 1)
-        raise machine.lacking(
-            f"{shown(file)}, all of whose rows the model needs,",
-            table.bytes_in_memory,
-            f"take pairgram train --model rankrls{valid}, which reads them in blocks",
+        raise MemoryError(
+            f"{shown(file)}: the model needs all of its rows: take --model rankrls, with --valid "
+            "if they are one query, which reads them in blocks"
         )
     X, named = rows.X, {"qid": rows.query}
-    if table.layout.weight is not None:
-        named["sample_weight"] = rows.weights
     group_of = table.survey().group_of
     if group_of is not None:
         named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
