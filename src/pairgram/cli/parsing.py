@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pairgram._support.files import printable
 from pairgram._support.parameters import check_setting
-from pairgram.cli.table_of_commands import ABOUT, COMMANDS, Option, options_of
+from pairgram.cli.table_of_commands import ABOUT, COMMANDS, SHORT, Option, options_of
 from pairgram.cli.values import parse_grid, parse_names
 
 # A command with more options than these shows the first ones, and all with --help-all.
@@ -54,13 +54,14 @@ def parser_of(name: str, everything: bool = True) -> Parser:
         word = argument.strip("[].")
         parser.add_argument(word.lower(), metavar=word, nargs=many, help=text)
     for option in options:
+        is_hidden = short and option.flag[2:] not in SHORT.split()
         kind: dict[str, Any] = {"action": "store_true"}
         if option.value:
             kind = {"action": "append", "metavar": option.value, "default": []}
         parser.add_argument(
             *option.names,
             dest=option.parameter,
-            help=SUPPRESS if short and not option.first else option.text.replace("%", "%%"),
+            help=SUPPRESS if is_hidden else option.text.replace("%", "%%"),
             **kind,
         )
     if short:

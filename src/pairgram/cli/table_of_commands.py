@@ -91,6 +91,8 @@ ENGINES = tuple(name.replace("_", "-") for name in words(EngineName))
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
 EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 COMPARED = ("ndcg@10", "map")
+# What stands in the short help of a command with many options.
+SHORT = "output label qid one-query exclude valid metric time-budget feature-map"
 
 
 class Command(NamedTuple):
@@ -384,8 +386,6 @@ class Option(NamedTuple):
         Whether it names a column of a table, or says what stands there.
     many : bool
         Whether it may be repeated.
-    first : bool
-        Whether it stands in the short help of a command with many options.
     """
 
     flags: str
@@ -397,7 +397,6 @@ class Option(NamedTuple):
     models: str = ""
     of_tables: bool = False
     many: bool = False
-    first: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -440,7 +439,7 @@ _CONVENTION = choice(*words(Convention))
 _TO_WRITE = "device or pipe to write to; - stands for standard output."
 
 OPTIONS = (
-    Option("--output -o MODEL", "*train", "Model file to write.", first=True),
+    Option("--output -o MODEL", "*train", "Model file to write."),
     Option(
         "--output -o FILE",
         "predict",
@@ -462,20 +461,17 @@ OPTIONS = (
         _MEASURES,
         "Column of the labels of a table.",
         of_tables=True,
-        first=True,
     ),
     Option(
         "--qid COLUMN",
         f"{_MEASURES} predict export",
         "Column of the query ids of a table.",
         of_tables=True,
-        first=True,
     ),
     Option(
         "--one-query",
         "train evaluate export",
         "All rows are one query, such as one assay: a file without qids, or a table without --qid.",
-        first=True,
     ),
     Option(
         "--features A,B,...",
@@ -490,7 +486,6 @@ OPTIONS = (
         "train evaluate predict",
         "Columns of a table that are no features, such as titles, in place of --features.",
         of_tables=True,
-        first=True,
     ),
     Option(
         "--missing NAME",
@@ -521,7 +516,6 @@ OPTIONS = (
         "Validation file to choose settings by; a table if FILE is one. [default: leave-query-out, "
         "or folds]",
         name="validation",
-        first=True,
     ),
     Option(
         "--metric NAME",
@@ -529,7 +523,6 @@ OPTIONS = (
         "Metric to choose by. [default: ndcg@10, or "
         "pairwise_accuracy for labels that are no grades]",
         name="scoring",
-        first=True,
     ),
     Option("--metric NAME", "letor", "Metric to choose by on the validation part.", default="map"),
     Option(
@@ -563,7 +556,6 @@ OPTIONS = (
         "Seconds within which --model auto ends, whose speed decides what is tried. [default: 30]",
         POSITIVE,
         models="auto",
-        first=True,
     ),
     Option(
         "--feature-map NAME",
@@ -573,7 +565,6 @@ OPTIONS = (
         choice(*words(InputsName), "none"),
         models=f"rankrls {_ELMS} elmrank {_SVMS}",
         many=True,
-        first=True,
     ),
     Option(
         "--alphas GRID",
