@@ -409,7 +409,8 @@ class Sum(Node):
         for atom, own in grouped(self.atoms, used):
             if atom.kind == "is":
                 matrix = scipy.sparse.csr_array(self.weights[own])
-                columns = np.unique(matrix.indices)
+                columns: Any = np.unique(matrix.indices)
+                columns = columns if len(columns) < len(self.offset) else slice(None)
                 table = np.pad(matrix[:, columns].toarray(), ((0, 1), (0, 0)))  # 0 for others
                 number = {key: k for k, key in enumerate(atom.low)}
                 tables.append((atom.source[0], number, columns, table))

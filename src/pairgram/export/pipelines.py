@@ -156,14 +156,14 @@ def _column_of(given: Any, name: Any, dtype: type) -> AnyArray:
         values = given[name]
     except KeyError:
         raise ValueError(f"X has no column {name!r}") from None
-    if dtype is float:  # and not such as the text "1"
-        own = getattr(values, "dtype", None)
-        kind = "objects" if own is None else kind_of(own)
+    found: AnyArray = np.asarray(values, None if dtype is float else object)
+    if found.dtype != dtype:  # which may be of text such as "1"
+        kind = kind_of(getattr(values, "dtype", object))
         if kind == "objects":
             kind = kind_of_values(np.asarray(values, object))
         if kind != "numbers":
             raise ValueError(f"column {name!r} of X must hold numbers, got {kind}")
-    found: AnyArray = np.asarray(values, dtype)
+        found = np.asarray(values, dtype)
     if found.ndim != 1:
         raise ValueError(f"column {name!r} of X must be (n,), got shape {found.shape}")
     return found
