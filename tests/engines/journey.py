@@ -135,9 +135,10 @@ def journey():
     with solr_of(shop) as url:
         first = [*responses(url, shop)]
         log = [json.dumps(one) for one in first]
-        rows = pd.DataFrame(read_feature_log(log, "solr", qrels=shop.qrels, features=NAMES))
+        columns = ["qid", "docno", "position", "label", *NAMES]
+        rows = pd.DataFrame(read_feature_log(log, "solr", qrels=shop.qrels))[columns]
         sparse = [*responses(url, shop, form="sparse")]
-        same = pd.DataFrame(read_feature_log(sparse, "solr", qrels=shop.qrels, features=NAMES))
+        same = pd.DataFrame(read_feature_log(sparse, "solr", qrels=shop.qrels))[columns]
         if not rows.equals(same):
             wrong.append("sparse features are not the dense ones")
         lacking = {d["id"] for d in shop.documents if "price" not in d}
@@ -164,7 +165,7 @@ def journey():
             lines.append(f"NDCG@10 after reranking by a model of {name} {after:.3f}")
             if after < before + 0.02:
                 wrong.append(f"the model of {name} does not help: {after:.3f}")
-            scored = read_feature_log(answers, "solr", features=NAMES)
+            scored = read_feature_log(answers, "solr")
             theirs = [doc["score"] for one in answers for doc in one["response"]["docs"]]
             own = model.predict(pd.DataFrame(scored)[NAMES])
             if len(theirs) != len(own) or np.abs(own - theirs).max() > 1e-5 * np.ptp(own):

@@ -75,9 +75,6 @@ def test_forms(engine, tmp_path):
             np.testing.assert_array_equal(found[name], values)
     bare = read_feature_log(lines, engine)
     assert "label" not in bare and len(bare["qid"]) == 4
-    some = read_feature_log(lines, engine, features={"price": 9.0})
-    assert list(some) == ["qid", "docno", "position", "price"]
-    assert some["price"].tolist()[:2] == [30.0, 9.0]
 
 
 def test_the_text_of_solr():
@@ -107,15 +104,11 @@ def test_positions_of_a_later_page_of_solr():
     assert read_feature_log(pages[1:], "solr")["position"].tolist() == [11]
 
 
-def test_ids_of_other_fields_and_logs():
-    hit = {
-        "_id": "7",
-        "_source": {"sku": ["s7"]},
-        "fields": {"_ltrlog": [{"a": [{"name": "f", "value": 1}], "b": [{"name": "f"}]}]},
-    }
-    line = {"search": "q", "hits": {"hits": [hit]}}
-    found = read_feature_log([line], "opensearch", query="search", document="sku", log="a")
-    assert found["docno"].tolist() == ["s7"] and found["f"].tolist() == [1.0]
+def test_ids_of_other_members():
+    doc = {"sku": "s7", "[features]": "f=1"}
+    line = {"search": "q", "response": {"docs": [doc]}}
+    found = read_feature_log([line], "solr", query="search", document="sku")
+    assert found["docno"].tolist() == ["s7"] and found["qid"].tolist() == ["q"]
     hit = {"id": "x", "fields": {"summaryfeatures": {"f": 1, "vespa.summaryFeatures.cached": 0}}}
     empty = {"qid": "none", "root": {"id": "toplevel", "fields": {"totalCount": 0}}}
     found = read_feature_log([empty, {"qid": "q", "root": {"children": [hit]}}], "vespa")
@@ -139,21 +132,9 @@ def test_clicks_are_judgements():
     assert model.coef_[0] > 5 * abs(model.coef_[1])
 
 
-def test_a_mapping_tells_what_the_whole_log_left_out():
-    lines = [solr("q1", {"a": {"bm25": 2.5}}), solr("q2", {"c": {"bm25": 1.0}})]
-    table = read_feature_log(lines, "solr", features={"bm25": 0.0, "discount": 1.0})
-    assert table["discount"].tolist() == [1.0, 1.0] and table["bm25"].tolist() == [2.5, 1.0]
-
-
-def test_a_text_is_no_list_of_features():
-    line = {"qid": "q", "response": {"docs": [{"id": "d", "[features]": "a=1,b=2,ab=3"}]}}
-    assert list(read_feature_log([line], "solr", features=["ab"]))[-1] == "ab"
-
-
-def test_a_log_that_a_hit_has_twice_is_refused():
+def test_several_logs_of_a_hit_are_refused():
     logs = [{"log": [{"name": "a", "value": 1.0}]}, {"log": [{"name": "a", "value": 2.0}]}]
-    line = {"qid": "q", "hits": {"hits": [{"_id": "d", "fields": {"_ltrlog": logs}}]}}
-    with pytest.raises(ValueError, match="line 1: document 'd' has the log 'log' twice"):
-        read_feature_log([line], "opensearch")
-    logs[1] = {"other": logs[1]["log"]}
-    assert read_feature_log([line], "opensearch", log="other")["a"].tolist() == [2.0]
+    for listed in (logs, [{"log": [], "other": []}]):
+        line = {"qid": "q", "hits": {"hits": [{"_id": "d", "fields": {"_ltrlog": listed}}]}}
+        with pytest.raises(ValueError, match="line 1: document 'd' has 2 logs"):
+            read_feature_log([line], "opensearch")

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from pairgram._support.arrays import object_array
-from pairgram._support.checks import AnyArray, ArgumentError
+from pairgram._support.checks import AnyArray
 from pairgram._support.files import naming, shown
 from pairgram._support.parameters import LoggingEngine, PluginName, check_text
 from pairgram.data.queries import id_texts
@@ -43,10 +43,8 @@ def read_feature_log(
     *,
     qrels: object = None,
     unjudged: Unjudged = "drop",
-    features: Sequence[str] | Mapping[str, float] | None = None,
     query: str = "qid",
     document: str | None = None,
-    log: str | None = None,
 ) -> dict[str, AnyArray]:
     r"""Read the features that a search engine logged, as columns with a row for every document.
 
@@ -68,34 +66,29 @@ def read_feature_log(
     unjudged : {"drop", "zero"}, default="drop"
         How to treat documents without a label, such as those without a click: leave them out, or
         give them the label 0. A label below 0 is none, as in `evaluate_run`.
-    features : sequence of str, mapping of str to float, or None
-        The columns of features and their order. None takes all, in the order in which they first
-        appear. A mapping gives the value that a feature has where the engine left it out (see
-        Notes); its features may be absent from the whole log.
     query : str, default="qid"
         The member of a response that is the id of its query. For Solr it may also be a parameter of
         the request, which ``echoParams=explicit`` copies into the response.
     document : str or None
-        The field that is the id of a document. None takes "id" for Solr, "_id" for the plugin, and
-        "documentid" for Vespa, or else the id of the hit.
-    log : str or None
-        The name of the plugin's log. It is needed if the request asked for several logs.
+        The member of a document that is its id, as Solr's unique key. None takes "id" for Solr,
+        "_id" for the plugin, and "documentid" for Vespa, or else the id of the hit.
 
     Returns
     -------
     dict of str to ndarray of shape (n_rows,)
         ``qid`` and ``docno``, which are str (dtype object); ``position``, int64, from 1 (on later
         pages of Solr, from ``start`` + 1); ``label``, float64, if there are `qrels`; and a column
-        for every feature, float64, in which NaN marks a missing value. Rows of a query stand
-        together. ``pandas.DataFrame`` and ``pyarrow.table`` take this dict.
+        for every feature, float64, in the order in which features first appear; NaN marks a
+        missing value. Rows of a query stand together. ``pandas.DataFrame`` and ``pyarrow.table``
+        take this dict.
 
     Raises
     ------
     ValueError
         If a line is no such response, or lacks the id of its query; if a document has no id, no
         features, a feature that is not a number, or a feature twice; if a query has a document
-        twice; if no document is judged; or if the log lacks one of `features`. The message names
-        the file and the line.
+        twice; if a hit has several logs; or if no document is judged. The message names the file
+        and the line.
     TypeError
         If `qrels` has none of its forms.
     OSError
@@ -104,9 +97,8 @@ def read_feature_log(
     Notes
     -----
     Engines leave out different features. Solr's sparse text omits features that have their default
-    value. This is 0 unless the feature's definition sets another one, so these features become 0,
-    or the value that `features` gives. The plugin may log a feature without a value, and Vespa may
-    omit one: these become NaN.
+    value. This is 0 unless the feature's definition sets another one, so these features become 0.
+    The plugin may log a feature without a value, and Vespa may omit one: these become NaN.
 
     If a query was shown several times, each time with its own clicks, each time needs its own id.
 
@@ -121,12 +113,9 @@ def read_feature_log(
     """
     check_text("engine", engine, get_args(LoggingEngine))
     check_text("unjudged", unjudged, get_args(Unjudged))
-    if isinstance(features, str):
-        raise ArgumentError("features", f"must be a list of names, got the text {features!r}")
     judged = None if qrels is None else qrels_of(qrels)
-    path, ids, fields, pairs_of, absent = _ENGINES[engine]
-    if document is not None:
-        ids = [(*place, document) for place in fields]
+    path, ids, pairs_of, absent = _ENGINES[engine]
+    ids = ids if document is None else [(document,)]
     lists: dict[str, dict[str, tuple[int, Features]]] = {}
     for place, line in _lines(source):
         try:
@@ -143,13 +132,11 @@ def read_feature_log(
                 docno = _first(hit, ids)
                 if docno is None:
                     raise ValueError(f"want the id of every document, as {'.'.join(ids[0])}")
-                if isinstance(docno, list) and len(docno) == 1:
-                    (docno,) = docno
                 (name,) = id_texts([docno], 1, "documents")
                 if name in own:
                     again = "give every time that a query was shown an id of its own"
                     raise ValueError(f"found document {name!r} of query {qid!r} again: {again}")
-                own[name] = position, _features_of(pairs_of(hit, docno, log), docno)
+                own[name] = position, _features_of(pairs_of(hit, docno), docno)
         except ValueError as error:
             raise ValueError(f"{place}: {error}") from None
     rows = [
@@ -170,18 +157,9 @@ def read_feature_log(
     }
     if judged is not None:
         columns["label"] = np.maximum(np.array(labels, np.float64), 0.0)
-    names = list(dict.fromkeys(name for found in values_of for name in found))
-    told = features if isinstance(features, Mapping) else {}
-    for name in names if features is None else features:
-        if name in OWN:
-            raise ArgumentError(
-                "features", f"must not be {name!r}, which is a column of its own: rename it"
-            )
-        if name not in names and name not in told:
-            raise ArgumentError("features", f"must be features of the log, which lacks {name!r}")
+    for name in dict.fromkeys(name for found in values_of for name in found):
         values = (found.get(name) for found in values_of)
-        other = told.get(name, absent)
-        columns[name] = np.array([other if value is None else value for value in values], float)
+        columns[name] = np.array([absent if value is None else value for value in values], float)
     return columns
 
 
@@ -231,8 +209,9 @@ def _features_of(pairs: Iterable[tuple[Any, Any]], docno: object) -> Features:
     """Return the features of a document."""
     found: Features = {}
     for name, value in pairs:
-        if not isinstance(name, str):
-            raise ValueError(f"document {docno!r} has a feature without a name, got {name!r}")
+        if not isinstance(name, str) or name in OWN:
+            words = f"{', '.join(OWN)} are other columns"
+            raise ValueError(f"a feature of document {docno!r} is called {name!r}, and {words}")
         if name in found:
             raise ValueError(f"document {docno!r} has the feature {name!r} twice")
         number = isinstance(value, float) or (type(value) is int and abs(value) <= MOST)
@@ -243,7 +222,7 @@ def _features_of(pairs: Iterable[tuple[Any, Any]], docno: object) -> Features:
     return found
 
 
-def _of_solr(hit: Any, docno: object, _: str | None) -> Iterator[tuple[Any, Any]]:
+def _of_solr(hit: Any, docno: object) -> Iterator[tuple[Any, Any]]:
     text, end = hit.get("[features]"), 0
     if not isinstance(text, str):
         raise ValueError(f"document {docno!r} has no [features]: ask for them with fl=")
@@ -256,24 +235,20 @@ def _of_solr(hit: Any, docno: object, _: str | None) -> Iterator[tuple[Any, Any]
         end = pair.end()
 
 
-def _of_plugin(hit: Any, docno: object, log: str | None) -> list[tuple[Any, Any]]:
+def _of_plugin(hit: Any, docno: object) -> list[tuple[Any, Any]]:
     listed = _member(hit, "fields", "_ltrlog") or ()
-    pairs = [pair for one in listed if isinstance(one, Mapping) for pair in one.items()]
-    names = [name for name, _ in pairs]
-    if not names:
-        raise ValueError(f"document {docno!r} has no fields._ltrlog: ask for them by ltr_log")
-    if twice := [name for name in names if names.count(name) > 1]:
-        again = "give the log of every request a name of its own"
-        raise ValueError(f"document {docno!r} has the log {twice[0]!r} twice: {again}")
-    if log is None and len(names) > 1:
-        raise ValueError(f"document {docno!r} has several logs: log= is one of {names}")
-    entries = dict(pairs).get(names[0] if log is None else log)
+    logs = [log for one in listed if isinstance(one, Mapping) for log in one.values()]
+    if len(logs) != 1:
+        raise ValueError(
+            f"document {docno!r} has {len(logs)} logs in fields._ltrlog: ask for one by ltr_log"
+        )
+    (entries,) = logs
     if not isinstance(entries, list) or not all(isinstance(one, Mapping) for one in entries):
-        raise ValueError(f"document {docno!r} has no log {log!r}, only {names}")
+        raise ValueError(f"document {docno!r} has a log that is no list of features")
     return [(one.get("name"), one.get("value")) for one in entries]
 
 
-def _of_vespa(hit: Any, docno: object, _: str | None) -> list[tuple[Any, Any]]:
+def _of_vespa(hit: Any, docno: object) -> list[tuple[Any, Any]]:
     found = _first(hit, [("fields", "matchfeatures"), ("fields", "summaryfeatures")])
     if not isinstance(found, Mapping):
         raise ValueError(f"document {docno!r} has neither matchfeatures nor summaryfeatures")
@@ -281,15 +256,14 @@ def _of_vespa(hit: Any, docno: object, _: str | None) -> list[tuple[Any, Any]]:
 
 
 Paths = list[tuple[str, ...]]
-Pairs = Callable[[Any, object, "str | None"], Iterable[tuple[Any, Any]]]
-Engine = tuple[tuple[str, ...], Paths, Paths, Pairs, float]
-# Of each engine the path of the list of documents, those of the id of a document and of its fields,
-# what returns the names and values of its features, and what a feature counts that was left out.
-_FIELDS: Paths = [(), ("fields",), ("_source",)]
-_PLUGIN: Engine = (("hits", "hits"), [("_id",)], _FIELDS, _of_plugin, math.nan)
+Pairs = Callable[[Any, object], Iterable[tuple[Any, Any]]]
+Engine = tuple[tuple[str, ...], Paths, Pairs, float]
+# Of each engine the path of the list of documents, those of the id of a document, what returns the
+# names and values of its features, and what a feature counts that was left out.
+_PLUGIN: Engine = (("hits", "hits"), [("_id",)], _of_plugin, math.nan)
 _VESPA_IDS = [("fields", "documentid"), ("id",)]
 _ENGINES: Mapping[str, Engine] = {
-    "solr": (("response", "docs"), [("id",)], [()], _of_solr, 0.0),
+    "solr": (("response", "docs"), [("id",)], _of_solr, 0.0),
     **dict.fromkeys(get_args(PluginName), _PLUGIN),
-    "vespa": (("root", "children"), _VESPA_IDS, [("fields",)], _of_vespa, math.nan),
+    "vespa": (("root", "children"), _VESPA_IDS, _of_vespa, math.nan),
 }
