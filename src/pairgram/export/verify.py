@@ -270,13 +270,13 @@ def _rows(exported: Any, model: Any, X: Any, read: set[int]) -> tuple[Vector, An
         known = (one for one in (names, fitted) if one and {*one} <= {*listed})
         wanted = next(known, listed)
         rows = np.zeros((len(given), len(wanted)), kind)
-        for j, name in enumerate(wanted):
+        for j in read.intersection(range(len(wanted))):
             try:
-                rows[:, j] = np.asarray(given[name], object if j in texts else np.float64)
+                rows[:, j] = np.asarray(given[wanted[j]], object if j in texts else np.float64)
             except (TypeError, ValueError) as error:
-                if j in read:
-                    message = f"column {name!r} of X must be real numbers: {error}"
-                    raise ValueError(message) from None
+                raise ValueError(
+                    f"column {wanted[j]!r} of X must be real numbers: {error}"
+                ) from None
     if rows.ndim != 2 or rows.shape[1] != len(names) or not len(rows):
         raise ValueError(
             f"X must have rows of the {len(names)} columns of the exported model, got shape "
