@@ -152,7 +152,11 @@ class Column:
         return self.kind == "affine" and self.values.tolist() == [1.0, 0.0]
 
     def scaled(
-        self, factor: float, offset: float, centre: float = 0.0, scale: float = 1.0
+        self,
+        factor: float = 1.0,
+        offset: float = 0.0,
+        centre: float = 0.0,
+        scale: float = 1.0,
     ) -> Column:
         """Return ``(column − centre) / scale · factor + offset``, to the last bit of categories."""
         values = (self.values - centre) / scale * factor + offset

@@ -17,23 +17,20 @@ from pairgram.export.encoders import encoded, is_gap
 from pairgram.export.formulas import Column, computed_before, constant, product, through
 
 Formulas = Callable[[Any, list[Column], str], list[Column]]
-# Of scalers that subtract: the attribute, and the parameters by which they subtract and divide.
-CENTRES = {
-    "StandardScaler": ("mean_", "with_mean", "with_std"),
-    "RobustScaler": ("center_", "with_centering", "with_scaling"),
-}
 
 
-def _scaler(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
+def _scaler(step: Any, columns: list[Column], place: str) -> list[Column]:
     """Scale each column x, which becomes ``(x − centre) / scale · factor + offset``."""
-    zeros, ones = np.zeros(len(columns)), np.ones(len(columns))
-    mean, subtracts, divides = CENTRES.get(type(step).__name__, ("", "", ""))
-    parts = [zeros, ones, step.scale_, getattr(step, "min_", zeros)]
-    if not hasattr(step, "min_"):
-        centre = getattr(step, mean) if getattr(step, subtracts, False) else zeros
-        parts = [centre, step.scale_ if getattr(step, divides, True) else ones, ones, zeros]
-    centres, scales, factors, offsets = (part.tolist() for part in parts)
-    changed = [*map(Column.scaled, columns, factors, offsets, centres, scales)]
+    parts = {"scale": step.scale_, "centre": getattr(step, "center_", None)}
+    if hasattr(step, "min_"):  # MinMaxScaler multiplies
+        parts = {"factor": step.scale_, "offset": step.min_}
+    elif getattr(step, "with_mean", False):
+        parts["centre"] = step.mean_
+    own = {name: values.tolist() for name, values in parts.items() if values is not None}
+    changed = [
+        column.scaled(**{name: values[k] for name, values in own.items()})
+        for k, column in enumerate(columns)
+    ]
     if getattr(step, "clip", False):
         low, high = getattr(step, "feature_range", (-1.0, 1.0))
         changed = [through(column, (low, high), (low, high)) for column in changed]
@@ -148,7 +145,7 @@ def _of_columns(step: BaseEstimator, columns: list[Column], place: str) -> list[
         if places[name] and not (isinstance(part, str) and part == "drop"):
             own = columns_after(part, [columns[j] for j in places[name]], f"{place}, {name!r}")
             weight = weights.get(name)
-            made += own if weight is None else [one.scaled(float(weight), 0.0) for one in own]
+            made += own if weight is None else [one.scaled(float(weight)) for one in own]
     return made
 
 
