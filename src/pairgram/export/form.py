@@ -169,7 +169,6 @@ class Form:
 def form_of(
     model: BaseEstimator,
     features: Sequence[str] | None = None,
-    require: Callable[[Form], None] | None = None,
     *,
     unnamed: bool = False,
     told: bool = False,
@@ -181,9 +180,6 @@ def form_of(
     model : fitted ranker or sklearn.pipeline.Pipeline
     features : list of str or None
         The names of the columns of X. None takes those that the model was fitted with.
-    require : callable or None
-        A function that refuses a form that the engine does not have. It is called before names are
-        asked for, and the names of its form are the numbers of the columns.
     unnamed : bool, default=False
         Whether columns without names are called x0, x1 and so on, because the engine needs none.
     told : bool, default=False
@@ -225,13 +221,10 @@ def form_of(
     if row.inputs is not None:
         columns = _scaled(row.inputs, columns)
     score = partial(formula_of, row.then, coef=np.asarray(ranker.coef_, np.float64))
-    form = Form(tuple(map(str, range(n_features))), tuple(columns), score, fills)
-    if require is not None:
-        require(form)
     given = own_names if features is None else features
     if given is None and unnamed:
         given = [f"x{number}" for number in range(n_features)]
-    form = replace(form, names=tuple(_names(given, n_features)))
+    form = Form(tuple(_names(given, n_features)), tuple(columns), score, fills)
     _check_kinds(form)
     return form
 

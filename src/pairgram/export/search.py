@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -123,7 +122,9 @@ def to_solr(
     >>> export.to_solr(model, "m1", features=["bm25", "price"])["class"]
     'org.apache.solr.ltr.model.LinearModel'
     """
-    form = _told_form(model, features, _require_layers, "Solr")
+    form = form_of(model, features, told=True)
+    _require_layers(form)
+    _warn_of_told(form, "Solr")
     made, definitions, tree = of_features(for_float32(form, "Solr"), SOLR, fields)
     names = [*made]
     if not tree.terms and all(atom.kind == "value" for atom in tree.atoms):
@@ -152,11 +153,8 @@ def to_solr(
     return SolrModel(body).named(form.names, form.texts, definitions=definitions, atoms=made)
 
 
-def _told_form(
-    model: Any, features: Sequence[str] | None, require: Callable[[Form], None], engine: str
-) -> Form:
-    """Return a form; warn if the engine must be told other values than 0 for missing ones."""
-    form = form_of(model, features, require, told=True)
+def _warn_of_told(form: Form, engine: str) -> None:
+    """Warn if the engine must be told other values than 0 for missing ones."""
     told = [] if form.told is None else zip(form.names, form.told.tolist(), strict=True)
     if found := [f"{name!r}: {value!r}" for name, value in told if value != 0]:
         more = ", and so on: see fill_ of the model's Fill" if len(found) > 20 else ""
@@ -167,7 +165,6 @@ def _told_form(
             UserWarning,
             stacklevel=3,
         )
-    return form
 
 
 def _by_column(tree: Sum, n_columns: int) -> Vector:
@@ -338,8 +335,9 @@ def to_ltr_plugin(
     >>> body["model"]["model"]["definition"]
     '{"bm25": -3.07..., "price": 0.0500...}'
     """
-    require = partial(_require_linear, "the plugin's model/linear", True)
-    form = _told_form(model, features, require, "the plugin")
+    form = form_of(model, features, told=True)
+    _require_linear("the plugin's model/linear", True, form)
+    _warn_of_told(form, "the plugin")
     made, definitions, tree = of_features(form, PLUGIN, fields)
     weights = _by_column(tree, len(made))
     own = dict(zip(made, weights.tolist(), strict=True))
@@ -408,8 +406,9 @@ def to_ranklib(model: BaseEstimator, *, features: Sequence[str] | None = None) -
     ## Coordinate Ascent
     1:-3.07... 2:0.0500...
     """
-    require = partial(_require_linear, "RankLib's format", False)
-    form = _told_form(model, features, require, "RankLib")
+    form = form_of(model, features, told=True)
+    _require_linear("RankLib's format", False, form)
+    _warn_of_told(form, "RankLib")
     weights = _by_column(form.tree, len(form.names))
     terms = " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), 1))
     atoms = {str(k + 1): Atom("value", k) for k in range(len(form.names))}

@@ -275,7 +275,8 @@ def to_sql(
     (-3.07...) * CAST("bm25" AS REAL) + 0.0500... * CAST("price" AS REAL)
     """
     check_text("dialect", dialect, DIALECTS)
-    form = form_of(model, features, partial(_require_expression, "an expression of SQL"))
+    form = form_of(model, features)
+    _require_expression("an expression of SQL", form)
     quoted = ['"' + name.replace('"', '""') + '"' for name in form.names]
     # DuckDB computes columns of REAL in float32, and SQLite compares columns of text as text.
     double = "REAL" if dialect == "sqlite" else "DOUBLE PRECISION"
@@ -355,7 +356,8 @@ def to_python(
     """
     if not name.isidentifier() or iskeyword(name):
         raise ValueError(f"name must be a name of Python, got {name!r}")
-    form = form_of(model, features, partial(_require_expression, "a function"))
+    form = form_of(model, features)
+    _require_expression("a function", form)
     columns = [f"x[{number}]" for number in range(len(form.names))]
     gaps = [f"{one} is None or {one} != {one}" for one in columns]
     text = expression(form, columns, _PYTHON, gaps)

@@ -17,16 +17,24 @@ from pairgram.export.encoders import encoded, is_gap
 from pairgram.export.formulas import Column, computed_before, constant, product, through
 
 Formulas = Callable[[Any, list[Column], str], list[Column]]
+# Of scalers that subtract: the attribute, and the parameters by which they subtract and divide.
+CENTRES = {
+    "StandardScaler": ("mean_", "with_mean", "with_std"),
+    "RobustScaler": ("center_", "with_centering", "with_scaling"),
+}
 
 
 def _scaler(step: Any, columns: list[Column], place: str) -> list[Column]:
     """Scale each column x, which becomes ``(x − centre) / scale · factor + offset``."""
-    parts = {"scale": step.scale_, "centre": getattr(step, "center_", None)}
+    mean, subtracts, divides = CENTRES.get(type(step).__name__, ("", "", ""))
+    parts = {}
     if hasattr(step, "min_"):  # MinMaxScaler multiplies
         parts = {"factor": step.scale_, "offset": step.min_}
-    elif getattr(step, "with_mean", False):
-        parts["centre"] = step.mean_
-    own = {name: values.tolist() for name, values in parts.items() if values is not None}
+    elif getattr(step, divides, True):
+        parts["scale"] = step.scale_
+    if getattr(step, subtracts, False):
+        parts["centre"] = getattr(step, mean)
+    own = {name: values.tolist() for name, values in parts.items()}
     changed = [
         column.scaled(**{name: values[k] for name, values in own.items()})
         for k, column in enumerate(columns)
