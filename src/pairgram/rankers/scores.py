@@ -118,10 +118,8 @@ class Scorer:
 
     @property
     def linear(self) -> tuple[Vector, float] | None:
-        """The weights of the columns and a constant, if the score is no more than their sum."""
-        if self._parts is None and self._missing is None:
-            return self._coef, self._constant
-        return None
+        """The weights of the columns, without gaps, and a constant, if the score is their sum."""
+        return (self._coef, self._constant) if self._parts is None else None
 
     def __call__(self, X: AnyArray) -> AnyArray:
         """Return the scores of rows, (n_rows,).
