@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -12,7 +11,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 
-from pairgram.export.formulas import Column, Value, Vector
+from pairgram.export.formulas import Column, Value
 
 
 def encoded(step: BaseEstimator, columns: list[Column], place: str) -> list[Column]:
@@ -29,10 +28,14 @@ def encoded(step: BaseEstimator, columns: list[Column], place: str) -> list[Colu
         gaps = [j for j, key in enumerate(categories) if not key and key != 0]
         is_filled = not column.has_gaps  # by an imputer
         accepted = frozenset([*categories, *[None] * is_filled]) if is_strict else None
-        for own, other in _codes(step, k, is_strict):
+        codes = _codes(step, k, is_strict)
+        for j in range(codes.shape[1]):
+            *own, other = codes[:, [j]].toarray()[:, 0].tolist()
+            if is_strict:  # there are no others, or they have no code
+                other = 0.0 if isinstance(step, OneHotEncoder) else math.nan
             # Most columns of a OneHotEncoder have one category of thousands.
-            at = [*np.flatnonzero(own != other), *gaps]  # and where engines know no text
-            found = {categories[j]: float(own[j]) for j in at}
+            at = [*np.flatnonzero(np.array(own) != other), *gaps]  # and where text is none
+            found = {categories[row]: own[row] for row in at}
 
             def of(value: Value, found: Any = found, other: float = other) -> float:
                 return found.get(None if value != value else value, other)
@@ -48,10 +51,10 @@ def encoded(step: BaseEstimator, columns: list[Column], place: str) -> list[Colu
     return made
 
 
-def _codes(step: BaseEstimator, k: int, is_strict: bool) -> Iterator[tuple[Vector, float]]:
-    """Yield the numbers that an encoder makes of column k: of its categories, and of other values.
+def _codes(step: BaseEstimator, k: int, is_strict: bool) -> Any:
+    """Return what an encoder makes of the categories of column k, and of another value below.
 
-    A strict one has no number for other values: they are none of the categories, or have no code.
+    A strict one refuses other values: the last row is of any category.
     """
     listed = step.categories_
     rows = np.array([[own[0] for own in listed]] * (len(listed[k]) + 1), object)
@@ -61,13 +64,8 @@ def _codes(step: BaseEstimator, k: int, is_strict: bool) -> Iterator[tuple[Vecto
     with warnings.catch_warnings():  # of such a value, and of names of columns
         warnings.simplefilter("ignore")
         found = scipy.sparse.csr_array(step.transform(rows), dtype=np.float64)
-    is_one_hot = isinstance(step, OneHotEncoder)
-    widths = step._n_features_outs if is_one_hot else [found.shape[1] // len(listed)] * len(listed)
-    for j in range(sum(widths[:k]), sum(widths[: k + 1])):
-        *own, other = found[:, [j]].toarray()[:, 0].tolist()
-        if is_strict:
-            other = 0.0 if is_one_hot else math.nan
-        yield np.array(own), other
+    widths = getattr(step, "_n_features_outs", [found.shape[1] // len(listed)] * len(listed))
+    return found[:, sum(widths[:k]) : sum(widths[: k + 1])]
 
 
 def is_gap(value: object) -> bool:
