@@ -134,7 +134,8 @@ class Column:
     @property
     def texts(self) -> set[str]:
         """The categories that are text."""
-        return {key for key in self.at if isinstance(key, str)} if self.kind == "lookup" else set()
+        keys = [*self.at, *(self.accepted or ())] if self.kind == "lookup" else []
+        return {key for key in keys if isinstance(key, str)}
 
     @property
     def has_gaps(self) -> bool:

@@ -58,8 +58,6 @@ class PipelineScorer:
                 require_numbers(one, names[one.source])
         accepted = ((one.source, one.accepted) for one in found if one.accepted is not None)
         self._accepted = [*dict.fromkeys(accepted)]
-        for source, keys in self._accepted:
-            texts[source] |= {key for key in keys if isinstance(key, str)}
         self._ranker, self._sum, self._width = ranker, sum_of(columns), max(1, len(columns))
         if ranker.linear is not None:  # all categories of a source become one number
             coef, constant = ranker.linear
@@ -137,15 +135,12 @@ class PipelineScorer:
                     f"{names[first]!r} has {len(columns[first])}"
                 )
         for source, accepted in self._accepted:
-            values = columns[source].tolist()
-            other = [row for row, value in enumerate(values) if value not in accepted]
-            if None in accepted:
-                other = [row for row in other if not is_missing(columns[source][[row]])[0]]
-            if other:
+            for row, value in enumerate(columns[source].tolist()):
+                if value in accepted or (None in accepted and is_missing(columns[source][[row]])):
+                    continue
                 raise ValueError(
-                    f"row {other[0]} of X has {values[other[0]]!r} in column "
-                    f"{names[source]!r}, which no row had in fit: its encoder has "
-                    "handle_unknown='error'"
+                    f"row {row} of X has {value!r} in column {names[source]!r}, which no row "
+                    "had in fit: its encoder has handle_unknown='error'"
                 )
         return columns
 
