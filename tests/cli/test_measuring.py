@@ -1,4 +1,4 @@
-"""Measuring on the command line: TREC runs, values of every query, comparisons."""
+"""Measuring on the command line: values of every query, comparisons."""
 
 import json
 from pathlib import Path
@@ -11,10 +11,8 @@ from numpy.testing import assert_allclose
 from pairgram import (
     RankRLS,
     compare,
-    compare_values,
     dump_letor,
     evaluate,
-    evaluate_run,
     fuse,
     make_ranking,
     read_run,
@@ -38,35 +36,6 @@ def files(tmp_path, monkeypatch):
     (tmp_path / "qrels.txt").write_text("".join(lines))
     RankRLS().fit(X, y, qid=qid).save("model.safetensors")
     return X, y, qid
-
-
-RUN = ("evaluate", "--qrels", "qrels.txt", "--run", "a.run")
-
-
-def test_evaluate_a_run(files):
-    text, note = run(*RUN, "--json")
-    assert note == "pairgram: note: a.run lacks 1 query of qrels.txt, counted as without results\n"
-    metrics = ["map", "ndcg@10", "p@10", "recall@100", "mrr"]
-    assert json.loads(text) == {
-        "file": "a.run",
-        "convention": "trec",
-        "n_rows": 58,
-        "n_queries": 12,
-        "metrics": evaluate_run("qrels.txt", "a.run", metrics),
-    }
-    text, _ = run(*RUN, "--metric", "P_5", "--metric", "num_ret", "--per-query")
-    lines = [line.split() for line in text.splitlines()]
-    values = evaluate_run("qrels.txt", "a.run", ["P_5", "num_ret"], per_query=True)
-    assert ["3", f"{values['P_5'][3]:.4f}", f"{values['num_ret'][3]:.4f}"] in lines
-    assert lines[-1] == ["mean", f"{values['P_5'].mean():.4f}", "58.0000"]
-    graded = json.loads(run(*RUN, "--metric", "ndcg@5", "--convention", "default", "--json")[0])
-    expected = evaluate_run("qrels.txt", "a.run", "ndcg@5", convention="default")
-    assert graded["metrics"] == expected
-
-
-def test_a_run_by_standard_input(files, tmp_path):
-    piped = run(*RUN[:-1], "-", "--json", input=(tmp_path / "a.run").read_bytes())[0]
-    assert json.loads(piped)["metrics"] == json.loads(run(*RUN, "--json")[0])["metrics"]
 
 
 def test_values_of_every_query(files):
@@ -116,18 +85,6 @@ def test_compare_scores(files):
     shown = [f"{v:.4f}" if isinstance(v, float) else str(v) for v in row.values()]
     assert shown in cells
     assert sum(line.split()[:1] == ["mrr"] for line in lines) == 3 + 2 + 5
-
-
-def test_compare_runs(files):
-    options = ("--metric", "map", "--metric", "bpref", "--json")
-    report = json.loads(run("compare", "--qrels", "qrels.txt", "a.run", "b.run", *options)[0])
-    runs = {"a.run": "a.run", "b.run": "b.run"}
-    values = {
-        name: evaluate_run("qrels.txt", run, ["map", "bpref"], per_query=True)
-        for name, run in runs.items()
-    }
-    expected = compare_values(values).to_dict()
-    assert report == {"file": "qrels.txt", **expected}
 
 
 def assert_run(path, expected):

@@ -11,9 +11,9 @@ from pairgram._rooms import public
 from pairgram._support.arrays import without_names
 from pairgram._support.files import WRITTEN, shown
 from pairgram.cli import named_files
-from pairgram.cli.named_files import load_letor, load_model, load_trec, name_of, write_lines
+from pairgram.cli.named_files import load_letor, load_model, name_of, write_lines
 from pairgram.cli.report import count, notes, passes, print_json, print_table, warn
-from pairgram.cli.table_of_commands import COMPARED, EVALUATED, EVALUATED_RUN
+from pairgram.cli.table_of_commands import COMPARED, EVALUATED
 from pairgram.data.queries import Queries, one_query_meant, plain_ids
 from pairgram.datasets.letor import LetorError
 
@@ -64,31 +64,19 @@ def letor_scores(given: Any, model: Any) -> Any:
 
 
 def evaluate(given: Any) -> None:
-    """Print ranking metrics of scores, of a model or of a TREC run."""
-    file, scores, columns, of_run = given.file, given.scores, given.columns, False
-    if given.qrels is not None or given.run is not None:
-        if file or scores or given.model or columns or given.one_query or given.zero_based:
-            raise ValueError("--qrels and --run take no FILE, and none of the options of files")
-        if given.qrels is None or given.run is None:
-            raise ValueError("--qrels and --run belong together: give both")
-        of_run, file = True, given.run
-    elif file is None or (scores is None) == (given.model is None):
-        raise ValueError("evaluate needs FILE with --scores or --model, or --qrels with --run")
-    named_files.check_inputs(file, scores, given.qrels)
-    convention = given.convention or ("trec" if of_run else "default")
-    default = EVALUATED_RUN if of_run else EVALUATED
-    names = given.metric or (["ips_dcg@10"] if given.propensity else default)
-    if of_run:
-        found, n_rows = _of_run(given, names, convention)
-        means = found.pop("means")
-    else:
-        metrics = [named_files.metric_of(name, convention) for name in names]
-        with one_query_meant():
-            if named_files.is_table(given, file) and scores is None:
-                found, n_rows = _of_table(given, metrics)
-            else:
-                found, n_rows = _of_rows(given, metrics)
-        means = {one.name: float(one.mean(found[one.name])) for one in metrics}
+    """Print ranking metrics of scores, or of a model."""
+    file, scores, convention = given.file, given.scores, given.convention
+    if (scores is None) == (given.model is None):
+        raise ValueError("evaluate needs --scores or --model")
+    named_files.check_inputs(file, scores)
+    names = given.metric or (["ips_dcg@10"] if given.propensity else EVALUATED)
+    metrics = [named_files.metric_of(name, convention) for name in names]
+    with one_query_meant():
+        if named_files.is_table(given, file) and scores is None:
+            found, n_rows = _of_table(given, metrics)
+        else:
+            found, n_rows = _of_rows(given, metrics)
+    means = {one.name: float(one.mean(found[one.name])) for one in metrics}
     ids = plain_ids(found["qid"]) if "qid" in found else ["all rows"]
     rows = list(zip(ids, *(found[name] for name in means), strict=True))
     if given.json:
@@ -110,20 +98,6 @@ def evaluate(given: Any) -> None:
         print_table(("query", *means), texts, title=title, footer=("mean", *means.values()))
     else:
         print_table(("metric", "mean"), means.items(), title=title)
-
-
-def _of_run(given: Any, names: Any, convention: str) -> Any:
-    """Return the metrics of a TREC run, with a note on queries that it lacks."""
-    qrels, run = given.qrels, given.run
-    judged, lists = load_trec("qrels", qrels), load_trec("run", run)
-    function: Any = public("evaluate_run")
-    values = function(judged, lists, names, per_query=True, convention=convention)
-    lacking = len(set(values["qid"]) - set(lists["qid"]))
-    if lacking:
-        lacks = f"lacks {count(lacking, 'query', 'queries')} of {name_of(qrels)}"
-        warn(f"note: {name_of(run)} {lacks}, counted as without results")
-    values["means"] = function(judged, lists, names, convention=convention)
-    return values, len(lists["qid"])
 
 
 def _of_table(given: Any, metrics: list[Any]) -> Any:
@@ -168,30 +142,21 @@ def _truth(given: Any, file: str) -> Any:
 
 def compare(given: Any) -> None:
     """Compare the scores of several systems, query by query."""
-    files, qrels, metrics = given.file, given.qrels, given.metric or COMPARED
-    names = files[1:] if qrels is None else files
-    if qrels is not None and named_files.is_table(given):
-        raise ValueError("--label and --qid are for tables, not for --qrels and runs")
+    file, *names = given.file
     if len(names) < 2:
-        wanted = "FILE and two files of scores" if qrels is None else "two runs"
-        raise ValueError(f"compare needs at least {wanted}, got {count(len(files), 'file')}")
+        found = count(len(given.file), "file")
+        raise ValueError(f"compare needs at least FILE and two files of scores, got {found}")
     if len(set(names)) < len(names):
         raise ValueError("compare needs different files, got one of them twice")
-    named_files.check_inputs(*files, qrels)
-    if qrels is None:
-        y, qid = _truth(given, files[0])
-        if qid is None:
-            raise ValueError(f"{name_of(files[0])}: found no qid, want qid:ID in every row")
-        metrics = [named_files.metric_of(name, given.convention or "default") for name in metrics]
-        scores = {name: named_files.load_scores(name, len(y)) for name in names}
-        result = public("compare")(y, qid, scores, metrics, baseline=given.baseline)
-    else:
-        measured, judged = public("evaluate_run"), load_trec("qrels", qrels)
-        told: Any = {"per_query": True, "convention": given.convention or "trec"}
-        values = {name: measured(judged, load_trec("run", name), metrics, **told) for name in names}
-        result = public("compare_values")(values, baseline=given.baseline)
+    named_files.check_inputs(file, *names)
+    y, qid = _truth(given, file)
+    if qid is None:
+        raise ValueError(f"{name_of(file)}: found no qid, want qid:ID in every row")
+    metrics = [named_files.metric_of(name, given.convention) for name in given.metric or COMPARED]
+    scores = {name: named_files.load_scores(name, len(y)) for name in names}
+    result = public("compare")(y, qid, scores, metrics, baseline=given.baseline)
     if given.json:
-        print_json({"file": qrels or files[0], **result.to_dict()})
+        print_json({"file": file, **result.to_dict()})
         return
     for number, (title, table) in enumerate(result._tables().values()):
         rows = zip(*(column.tolist() for column in table.values()), strict=True)

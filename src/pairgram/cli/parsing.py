@@ -50,8 +50,8 @@ def parser_of(name: str, everything: bool = True) -> Parser:
     usage = " ".join(["pairgram", name, *command.arguments, *needed, "[options]"])
     parser = Parser(usage, about, examples)
     for argument, text in command.arguments.items():
-        many = "+" if argument.endswith("...") else "?" if argument[0] == "[" else None
-        word = argument.strip("[].")
+        many = "+" if argument.endswith("...") else None
+        word = argument.strip(".")
         parser.add_argument(word.lower(), metavar=word, nargs=many, help=text)
     for option in options:
         is_hidden = short and option.flag[2:] not in SHORT.split()

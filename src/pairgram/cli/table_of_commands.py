@@ -89,7 +89,6 @@ KERNELS = {**dict.fromkeys(FOURIER_KERNEL.names, ("gamma",)), **KERNEL_PARAMETER
 KERNELS_OF = {"rank-fourier": FOURIER_KERNEL.names, "": tuple(KERNEL_PARAMETERS)}
 ENGINES = tuple(name.replace("_", "-") for name in words(EngineName))
 EVALUATED = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map", "mrr")
-EVALUATED_RUN = ("map", "ndcg@10", "p@10", "recall@100", "mrr")
 COMPARED = ("ndcg@10", "map")
 # What stands in the short help of a command with many options.
 SHORT = "output label qid one-query exclude valid metric time-budget feature-map"
@@ -107,7 +106,7 @@ class Command(NamedTuple):
     examples : str
         Lines that a shell takes.
     arguments : mapping
-        Their help, by what they are called: ``[FILE]`` may be left out, ``FILE...`` are several.
+        Their help, by what they are called: ``FILE...`` are several.
     room : str
         The room that it works with, without which it is not there.
     """
@@ -192,8 +191,8 @@ pairgram predict model.safetensors new.csv --keep name --output scores.csv""",
     ),
     "evaluate": Command(
         "measuring",
-        "Print ranking metrics of scores, of a model or of a TREC run.",
-        {"[FILE]": f"{_FILE} Not with --qrels."},
+        "Print ranking metrics of scores or of a model.",
+        {"FILE": _FILE},
         """\
 Each metric is the mean over queries. Conventions differ in gain, discount,
 ties and queries without relevant documents, so numbers of different
@@ -202,25 +201,22 @@ tools. The published NDCG@k of MQ2007 and MQ2008 (LETOR 4.0) is 0 for a list
 shorter than k. No convention here does this, so it is not comparable. With
 --model, a table may be larger than memory. Its labels and query ids are read
 in a pass of their own. With --scores only these are read, into memory. With
---propensity, labels are clicks, and the metric is ips_dcg@10.
-
-With --qrels and --run, the numbers are those of trec_eval -c: relevant
-documents that the run did not retrieve count, and so do queries that it lacks.""",
+--propensity, labels are clicks, and the metric is ips_dcg@10. The function
+evaluate_run of Python measures TREC runs, as trec_eval does.""",
         """\
 pairgram evaluate test.txt --scores scores.txt
 pairgram evaluate test.txt --model model.safetensors --metric map --convention letor
 pairgram evaluate test.txt --model model.safetensors --json | jq .metrics.map
 pairgram evaluate 'test/*.parquet' --model model.safetensors --label relevance --qid query_id
 pairgram evaluate test.parquet --scores scores.csv --label relevance --qid query_id
-pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query
-pairgram evaluate --qrels qrels.txt --run run.txt --metric map --metric P_10""",
+pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query""",
     ),
     "compare": Command(
         "measuring",
         "Compare the scores of several systems, query by query.",
         {
             "FILE...": "LETOR (SVMlight) file or table, and two or more files with a score for "
-            "each of its rows, as those of evaluate --scores. With --qrels, two or more TREC runs."
+            "each of its rows, as those of evaluate --scores."
         },
         """\
 The first table has the mean of every metric with its bootstrap interval. The
@@ -233,7 +229,6 @@ most in the first metric. Only labels and query ids of a table are read.""",
 pairgram compare test.txt a.scores b.scores
 pairgram compare test.txt a.scores b.scores c.scores --baseline a.scores --metric map
 pairgram compare test.parquet a.scores b.parquet --label relevance --qid query_id
-pairgram compare --qrels qrels.txt a.run b.run --metric map --metric ndcg@10
 pairgram compare test.txt a.scores b.scores --json | jq .differences""",
         "comparing",
     ),
@@ -529,9 +524,8 @@ OPTIONS = (
         "--metric NAME",
         "evaluate",
         "Metric such as ndcg@10, ndcg_linear@10, map, p@5, recall@10, rprec, mrr, hit_rate@10, "
-        "rbp, err, auc, ef@1%, bedroc, kendall; with --qrels also trec_eval's names, such as P_10, "
-        f"and bpref. Repeat it for several. [default: {', '.join(EVALUATED)}; with --qrels "
-        f"{', '.join(EVALUATED_RUN)}]",
+        "rbp, err, auc, ef@1%, bedroc, kendall. Repeat it for several. "
+        f"[default: {', '.join(EVALUATED)}]",
         many=True,
     ),
     Option(
@@ -649,13 +643,11 @@ OPTIONS = (
         "File with a score for each row of FILE, one per line; - is standard input. Or a Parquet, "
         "Arrow, CSV or TSV file with a column score, as predict writes it.",
     ),
-    Option("--qrels FILE", "evaluate compare", "File of TREC relevance judgements, for TREC runs."),
     Option(
         "--qrels FILE",
         "fuse",
         "File of TREC relevance judgements of some of the queries, to learn weights from.",
     ),
-    Option("--run FILE", "evaluate", "TREC run, with --qrels in place of FILE."),
     Option("--per-query", "evaluate", "Print the values of every query, with its id."),
     Option(
         "--baseline NAME",
@@ -668,8 +660,9 @@ OPTIONS = (
     Option(
         "--convention NAME",
         "evaluate compare",
-        "Convention of the metrics: {names}. [default: default; with --qrels trec]",
+        "Convention of the metrics: {names}.",
         _CONVENTION,
+        "default",
     ),
     Option(
         "--keep A,B,...",
