@@ -527,7 +527,6 @@ def test_inspect_a_model(model_file):
             "scale": False,
         },
         "n_features": 6,
-        "fitted_with_query_ids": True,
         "largest_weights": [
             {"feature": int(j) + 1, **{name: table[name][row] for name in measures}}
             for row, j in enumerate(order)
@@ -536,7 +535,7 @@ def test_inspect_a_model(model_file):
     np.testing.assert_array_equal(table["weight"][:2], coef[order])
     text = run("inspect", model_file)
     assert "RankRLS" in text and f"{coef[order[0]]:.6g}" in text
-    assert "alpha                  0.5\n" in text
+    assert re.search("alpha +0.5\n", text)
     assert "gamma" not in text and "kernel" not in text
 
 
@@ -558,17 +557,16 @@ def test_inspect_shows_constraints(data, tmp_path):
     X, y, qid = data
     RankRLS(constraint=Positive([0, 2])).fit(X, y, qid=qid).save(tmp_path / "m")
     text = run("inspect", tmp_path / "m")
-    assert "constraint             Positive(columns=[0, 2])\n" in text
+    assert re.search(r"constraint +Positive\(columns=\[0, 2\]\)\n", text)
     RankRLS(constraint=MaxNonzero(4)).fit(X, y, qid=qid).save(tmp_path / "m")
     text = run("inspect", tmp_path / "m")
-    assert (
-        "n_features             6\n" in text and "constraint             MaxNonzero(k=4)\n" in text
-    )
+    assert re.search("n_features +6\n", text)
+    assert re.search(r"constraint +MaxNonzero\(k=4\)\n", text)
     model = RankRLS(pairs=None).fit(1e7 * X, y, qid=qid)  # of small weights
     model.save(tmp_path / "m")
     text, largest = run("inspect", tmp_path / "m", "--top", 1), abs(model.coef_).argmax()
     assert text.split()[-2:] == [str(largest + 1), f"{model.coef_[largest]:.6g}"]
-    assert "pairs                  none\n" in text
+    assert re.search("pairs +none\n", text)
 
 
 def test_inspect_nodes(file, tmp_path):

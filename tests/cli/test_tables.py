@@ -130,7 +130,7 @@ def test_missing_features_take_the_mean_that_the_model_keeps(tmp_path, data):
     want = np.where(np.isnan(X), means, X) @ load_model(tmp_path / "m").coef_
     np.testing.assert_allclose(np.array(output.split(), float), want, rtol=1e-12, atol=1e-14)
     shown = json.loads(run("inspect", tmp_path / "m", "--json")[0])
-    assert shown["missing_features"] == "take values that the file holds"
+    assert shown["parameters"]["feature_map"] == "Fill()"
 
 
 @pytest.mark.parametrize("model", ["auto", "elmrank", "ranksvm"])

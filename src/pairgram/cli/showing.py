@@ -72,17 +72,12 @@ def _of_model(file: str, top: int) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     report["parameters"] = {name: _plain(value) for name, value in parameters.items()}
     report["n_features"] = width_of(loaded)
-    report["fitted_with_query_ids"] = bool(model.uses_qid_)
-    chain = Chain.of(model.feature_map_)
-    if chain.fill is not None:
-        values = "values that the file holds" if chain.fill.fill_.any() else "0"
-        report["missing_features"] = f"take {values}"
-    if chain.then is not None:
+    then = Chain.of(model.feature_map_).then
+    if then is not None:
         report["n_coefficients"] = len(model.coef_)
-        if hasattr(chain.then, "gamma_"):
-            report["gamma"] = chain.then.gamma_
-        rows = getattr(chain.then, "support_rows_", None)
-        if rows is not None:
+        if hasattr(then, "gamma_"):
+            report["gamma"] = then.gamma_
+        if (rows := getattr(then, "support_rows_", None)) is not None:
             report["training_rows"] = f"{rows.shape[0]} are in the file"
     weights = input_weights(model)
     if model.prior_ is not None:
