@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from types import MappingProxyType
 from typing import Any, Self
-from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from pairgram.export.formulas import (
     Apply,
-    Atom,
     Column,
     KernelValues,
     Radial,
@@ -41,7 +38,7 @@ class _Named:
 
     feature_names: tuple[str, ...] = ()
     text_names: tuple[str, ...] = ()  # of the columns that are text
-    atoms: Mapping[str, Atom] = MappingProxyType({})  # what features are, by their names
+    atoms: Any = ()  # what features are, by their names
     definitions: Any = ()  # of features that the engine computes from fields
 
     def named(self, names: tuple[str, ...], texts: tuple[str, ...] = (), **more: Any) -> Self:
@@ -99,6 +96,7 @@ class OnnxModel(_Named, bytes):
 
 # Text of an expression, the function that Vespa calls if, the place of a column, and of its gap.
 WORD = re.compile(r"""("(?:[^"\\]|\\.)*")|where\(|(x|gap)\[([0-9]+)\]""")
+BREAK = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 Vector = NDArray[np.float64]
 
 
@@ -359,7 +357,7 @@ def _names(given: Sequence[str] | None, n_features: int) -> list[str]:
     if doubled is not None:
         raise ValueError(f"features must have different names, got {doubled!r} more than once")
     # A line break in a name would end a line of an exported text, and start one of its own.
-    broken = next((n for n in names if any(category(c) in ("Cc", "Zl", "Zp") for c in n)), None)
+    broken = next(filter(BREAK.search, names), None)
     if broken is not None:
         raise ValueError(
             f"names of columns must have no line breaks and control characters, got {broken!r}: "
