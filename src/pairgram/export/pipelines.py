@@ -151,7 +151,10 @@ def _column_of(given: Any, name: Any, dtype: type) -> AnyArray:
         values = given[name]
     except KeyError:
         raise ValueError(f"X has no column {name!r}") from None
-    found: AnyArray = np.asarray(values, None if dtype is float else object)
+    try:
+        found: AnyArray = np.asarray(values, None if dtype is float else object)
+    except ValueError:  # lists of several lengths
+        found = np.asarray(values, object)
     if found.dtype != dtype:  # which may be of text such as "1"
         kind = kind_of(getattr(values, "dtype", object))
         if kind == "objects":
