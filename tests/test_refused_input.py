@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-import scipy.sparse as sp
 from sklearn.preprocessing import FunctionTransformer
 
 import pairgram as pg
@@ -66,15 +65,8 @@ def test_means_of_metrics_heed_ratios_of_weights_alone(unit):
 
 
 def test_results_of_callables_are_looked_at_too():
-    broken = sp.csr_array(X @ X.T)
-    broken.indices[3] = 10**7
-    for make, words in (
-        (lambda: pg.RankRLS(pairs=lambda a, b: 1j * abs(a - b)).fit(X, Y), "what pairs=.* gives"),
-        (lambda: pg.kernel_matrix(X, kernel=lambda A, B: A @ B.T * 1j), "the matrix of kernel"),
-        (lambda: pg.kernel_matrix(X, kernel=lambda A, B: broken), "with sound indices"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            make()
+    with pytest.raises(ValueError, match=r"what pairs=.* gives"):
+        pg.RankRLS(pairs=lambda a, b: 1j * abs(a - b)).fit(X, Y)
 
 
 def test_an_error_is_the_same_after_a_pickle():

@@ -38,7 +38,7 @@ def tanimoto(X, Z):
     return K
 
 
-@pytest.mark.parametrize("landmarks", ["uniform", "rpcholesky", "kmeans"])
+@pytest.mark.parametrize("landmarks", ["uniform", "kmeans"])
 def test_all_rows_as_landmarks_give_the_kernel(landmarks):
     X, _, _ = fingerprints()
     K = tanimoto(X, X)
@@ -63,23 +63,22 @@ def test_entries_that_are_no_bits():
 def test_sparse_rows_have_the_same_bits(dtype):
     X, y, qid = fingerprints()
     X, S = X.astype(dtype), sp.csr_array(X.astype(dtype))
-    for landmarks in ("uniform", "rpcholesky"):
-        named = {"n_components": 40, "landmarks": landmarks, "random_state": 0}
-        feature_map = Nystroem("tanimoto", **named)
-        H = feature_map.fit_transform(X)
-        assert H.dtype == dtype
-        np.testing.assert_array_equal(feature_map.transform(S), H)
-        np.testing.assert_array_equal(feature_map.fit_transform(S), H)
-        for ranker in (
-            RankRLS(0.1, feature_map=feature_map),
-            RankSVM(0.1, feature_map=feature_map),
-            RankSVM(0.1, feature_map=Nystroem(kernel="tanimoto", **named)),
-        ):
-            dense = ranker.fit(X, y, qid=qid).predict(X)
-            assert dense.dtype == dtype
-            sparse = ranker.fit(S, y, qid=qid).predict(S)
-            rtol = 1e-9 if dtype == np.float64 else 1e-4
-            np.testing.assert_allclose(sparse, dense, atol=rtol * np.abs(dense).max())
+    named = {"n_components": 40, "random_state": 0}
+    feature_map = Nystroem("tanimoto", **named)
+    H = feature_map.fit_transform(X)
+    assert H.dtype == dtype
+    np.testing.assert_array_equal(feature_map.transform(S), H)
+    np.testing.assert_array_equal(feature_map.fit_transform(S), H)
+    for ranker in (
+        RankRLS(0.1, feature_map=feature_map),
+        RankSVM(0.1, feature_map=feature_map),
+        RankSVM(0.1, feature_map=Nystroem(kernel="tanimoto", **named)),
+    ):
+        dense = ranker.fit(X, y, qid=qid).predict(X)
+        assert dense.dtype == dtype
+        sparse = ranker.fit(S, y, qid=qid).predict(S)
+        rtol = 1e-9 if dtype == np.float64 else 1e-4
+        np.testing.assert_allclose(sparse, dense, atol=rtol * np.abs(dense).max())
 
 
 def test_single_precision_stays_close():

@@ -31,7 +31,7 @@ InputsName = Literal[
     "raw+quantile",
 ]
 ListKind = Literal["raw+rank", "rank", "standard", "runs"]
-Landmarks = Literal["uniform", "kmeans", "rpcholesky"]
+Landmarks = Literal["uniform", "kmeans"]
 FillName = Literal["mean", "median"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
 LoggingEngine = Literal["solr", PluginName, "vespa"]  # whose features can be read
@@ -184,6 +184,8 @@ PARAMETERS: Mapping[str, Setting] = {
         ACTIVATION.names,
     ),
     "n_estimators": COUNT,
+    "kernel": choice(*words(KernelName)),
+    "Nystroem.kernel": NAMED_KERNEL,
     "RandomFourier.kernel": FOURIER_KERNEL,
     "gamma": optional(POSITIVE),
     "degree": Setting(
@@ -199,14 +201,12 @@ PARAMETERS: Mapping[str, Setting] = {
     "tol": POSITIVE,
     "time_budget": optional(POSITIVE),
 }
-# What a file holds of parameters, if that is not the same: a file has no callables, and only JSON.
+# What a file holds of parameters, if that is not the same: a file has only JSON.
 _STORED: Mapping[str, Setting] = {
     "kind": optional(choice(*words(PairsName))),
     "weight_range": RANGE,
     "bias_range": RANGE,
     "random_state": optional(integer(0, 2**32 - 1)),
-    "Kernel.kernel": choice(*words(KernelName)),
-    "Nystroem.kernel": NAMED_KERNEL,
     "missing": optional(choice(*words(FillName))),
 }
 

@@ -159,7 +159,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
 
     Parameters
     ----------
-    feature_map : FeatureMap, or the name of a kernel or a callable
+    feature_map : FeatureMap, or the name of a kernel
         A map that has neither a `kernel` nor an `activation` suits all rows.
     X : ndarray or CSR matrix of shape (n_rows, n_features)
     names : sequence of str or None

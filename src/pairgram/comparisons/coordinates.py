@@ -76,7 +76,7 @@ def _direct(data: RankingData, kernel: bool, form: Form, scale: bool, work: Work
         )
         return Coordinates(rows, work=work, compares=feature_map is None)
     n_items = data.X.shape[0]
-    require_memory(n_items, True, data.feature_map if kernel else None, np.float64, basis=True)
+    require_memory(n_items, True, data.feature_map if kernel else None, basis=True)
     H: Any = None
     if kernel:
         K = kernel_matrix_of(data)

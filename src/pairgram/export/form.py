@@ -147,7 +147,7 @@ class Form:
         """What makes the score no sum of products of columns, in words; "" if nothing does."""
         for node in nodes_of(self.tree):
             if isinstance(node, KernelValues):
-                return f"the {node.kernel.called}"
+                return f"the {node.kernel.name} kernel"
             if isinstance(node, (Apply, Radial)):
                 return "hidden nodes"
         return ""

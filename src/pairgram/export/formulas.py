@@ -395,8 +395,6 @@ class Sum(Node):
 
     def of_kernel(self, kernel: KernelFunction, rows: Vector, coef: Vector) -> Sum:
         """Return a kernel model with these support rows."""
-        if callable(kernel.name):
-            raise ValueError("kernel is a Python callable, which cannot be exported")
         if kernel.name == "linear":
             return self.times((rows.T @ coef)[:, None])
         return self.over(KernelValues(self, kernel, rows), coef[:, None])

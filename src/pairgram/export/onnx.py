@@ -44,9 +44,9 @@ def to_onnx(
     Parameters
     ----------
     model : fitted ranker, or Pipeline that ends in one
-        Any model of this package without Python callables: linear, nodes, Fourier, Nyström, kernel
-        and `Cross` models, after scales, quantiles and fills. Scales and the whitening of a Nyström
-        map become part of the weights.
+        Any model of this package: linear, nodes, Fourier, Nyström, kernel and `Cross` models, after
+        scales, quantiles and fills. Scales and the whitening of a Nyström map become part of the
+        weights.
     features : list of str or None, default=None
         The names of the columns of X, which the file holds as ``feature_names``. None takes those
         that the model was fitted with, or x0, x1 and so on if its columns had none.

@@ -189,7 +189,7 @@ def _require_layers(form: Form) -> None:
         if name not in IN_SOLR:
             kernel = getattr(node, "kernel", None)
             raise ValueError(
-                f"Solr's NeuralNetworkModel has no {kernel.called if kernel else f'{name} nodes'}: "
+                f"Solr's NeuralNetworkModel has no {f'{kernel.name} kernel' if kernel else f'{name} nodes'}: "
                 "take to_onnx, for an engine such as "
                 "Vespa that reads ONNX, or sigmoid, tanh or relu nodes"
             )

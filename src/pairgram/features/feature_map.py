@@ -669,7 +669,7 @@ def describe_map(
     Raises
     ------
     ValueError
-        If the map is not of this package, or has a Python callable.
+        If the map is not of this package.
     """
     if feature_map is None:
         return {}, None

@@ -50,7 +50,6 @@ from pairgram.features.kernels import (
     OfKernel,
     fitted_kernel,
     is_precomputed,
-    takes_rows_as_given,
 )
 
 if TYPE_CHECKING:
@@ -95,10 +94,10 @@ class Kernel(OfKernel, FeatureMap):
 
     Parameters
     ----------
-    kernel : str or callable, default="rbf"
-        "linear" (the columns themselves), "rbf", "polynomial", "laplacian", "tanimoto", "minmax",
-        or a function ``kernel(X, Z)``; see `kernel_matrix`. With "precomputed", rows are given as
-        their kernel values with the training rows.
+    kernel : str, default="rbf"
+        "linear" (the columns themselves), "rbf", "polynomial", "laplacian", "tanimoto", "minmax";
+        see `kernel_matrix`. With "precomputed", rows are given as their kernel values with the
+        training rows, for kernels of one's own.
     gamma : float > 0 or None, default=None
         None stands for ``1 / n_features``.
     degree : int from 1 to 1,000, default=3
@@ -187,12 +186,12 @@ class Kernel(OfKernel, FeatureMap):
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of dense rows that takes some of the support rows at a time.
 
-        It is None for support rows in CSR and for callables, since only Python can map these.
+        It is None for support rows in CSR, since only Python can map these.
         """
         rows = self.support_rows_
         if rows is None:
             return RowScorer([(None, coef)])
-        if scipy.sparse.issparse(rows) or callable(self._kernel.name):
+        if scipy.sparse.issparse(rows):
             return None
         step = max(1, limits.now.part_bytes // (8 * max(1, self.n_features_in_)))
         return RowScorer(
@@ -269,13 +268,8 @@ def refuse_kernel(feature_map: object, name: str) -> None:
 
 
 def is_made(feature_map: Transformer | None) -> bool:
-    """Tell whether a feature map is a kernel that is computed from rows whenever it is needed.
-
-    This is not so for a precomputed kernel, nor for a callable, which may be slow.
-    """
-    if not isinstance(feature_map, Kernel):
-        return False
-    return not takes_rows_as_given(feature_map.kernel)
+    """Tell whether a feature map is a kernel that is computed from rows whenever it is needed."""
+    return isinstance(feature_map, Kernel) and not is_precomputed(feature_map.kernel)
 
 
 def kernel_between(kernel_map: Kernel, X: Matrix) -> AnyArray:

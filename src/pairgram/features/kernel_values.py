@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,8 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.arrays import block_rows, blocks, read_rows, readable
-from pairgram._support.checks import AnyArray, Vector, not_finite, require_finite
+from pairgram._support.arrays import block_rows, blocks
+from pairgram._support.checks import AnyArray, Vector, not_finite
 from pairgram._support.machine import deadline, single_threaded_blas, thread_count
 from pairgram.features.feature_map import native_nodes
 
@@ -35,22 +35,17 @@ class KernelFunction:
 
     Attributes
     ----------
-    name : str or callable
+    name : str
     gamma : float or None
         None stands for 1 / columns, until the kernel is `complete`. Only then has it values.
     degree : int
     coef0 : float
     """
 
-    name: str | Callable[[Any, Any], Any]
+    name: str
     gamma: Any = None
     degree: int = 3
     coef0: float = 1.0
-
-    @property
-    def called(self) -> str:
-        """What messages call it."""
-        return f"{self.name} kernel"
 
     @property
     def at_most_one(self) -> bool:
@@ -94,18 +89,9 @@ class KernelFunction:
             np.float64, weights, bias, square, segments, origin=origin, tail=tail, **options
         )
 
-    def diagonal(self, block: Vector) -> Vector:
-        """Return k(x, x) for every row x of a dense block."""
-        if self.name in AT_MOST_ONE:
-            return np.ones(len(block))
-        squares = np.einsum("ij,ij->i", block, block)
-        if self.name == "linear":
-            return squares
-        return (self.gamma * squares + self.coef0) ** self.degree
-
 
 class Tiles:
-    """The values of a named kernel for tiles of rows, in float64.
+    """The values of a kernel for tiles of rows, in float64.
 
     If `steady` is True, values have the same bits wherever the rows stand.
     """
@@ -233,15 +219,12 @@ def matrix_of(
 ) -> AnyArray:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
-    It is in float64, because a solution with a small ridge loses its digits if K is rounded. (A
-    callable may return float32.) With a given Z, the values of a row have the same bits wherever
-    the row stands. Error messages count rows from `first`. The thread that calls it works `alone`,
-    or with others.
+    It is in float64, because a solution with a small ridge loses its digits if K is rounded. With a
+    given Z, the values of a row have the same bits wherever the row stands. Error messages count
+    rows from `first`. The thread that calls it works `alone`, or with others.
     """
     symmetric, support = Z is None, X if Z is None else Z
     shape = (X.shape[0], support.shape[0])
-    if callable(kernel.name):
-        return called(kernel.name, X, support, symmetric)
     memory.require(
         f"a kernel matrix of {shape[0]} x {shape[1]}",
         8 * shape[0] * shape[1],
@@ -261,7 +244,7 @@ def matrix_of(
         if (at := not_finite(part)) is not None:
             i, j = divmod(at, part.shape[1])
             raise ValueError(
-                f"the {kernel.called} of rows {first + rows.start + i} and "
+                f"the {kernel.name} kernel of rows {first + rows.start + i} and "
                 f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
             )
 
@@ -285,25 +268,6 @@ def _tiles(shape: tuple[int, int], symmetric: bool) -> Iterator[tuple[slice, sli
             yield slice(i, min(i + size, shape[0])), slice(j, min(j + size, shape[1]))
 
 
-def called(
-    kernel: Callable[[Any, Any], Any], X: Matrix, Z: Matrix, symmetric: bool = False
-) -> AnyArray:
-    """Return the kernel matrix of a Python callable, float64 or float32, after checking it."""
-    shape = (X.shape[0], Z.shape[0])
-    K = readable(kernel(X, Z), f"the matrix of kernel {kernel!r}")
-    K = np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
-    if K.shape != shape:
-        raise ValueError(
-            f"kernel {kernel!r} must return a matrix of shape {shape}, a row for each of X and a "
-            f"column for each of Z, got {K.shape}"
-        )
-    K = read_rows(K, f"the matrix of kernel {kernel!r}", sparse=False)
-    require_finite(K, f"the matrix of kernel {kernel!r}")
-    if symmetric:
-        check_symmetric(K, f"the matrix of kernel {kernel!r}")
-    return np.asarray(K)
-
-
 def check_symmetric(K: AnyArray, what: str) -> None:
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"{what} must be square, a row and a column for each row, got {K.shape}")
@@ -325,14 +289,12 @@ LANDMARKS_OF_MEAN = 32
 def kernel_nodes(
     kernel: KernelFunction, landmarks: Vector, dtype: DTypeLike, tail: Vector | None = None
 ) -> Any:
-    """Return the compiled map of rows x to ``k(x, landmarks) @ tail``, or None for a callable.
+    """Return the compiled map of rows x to ``k(x, landmarks) @ tail``.
 
     It computes kernel values in float64 for rows of either dtype. For rows of float32 and a kernel
     with k(x, x) = 1, values less their approximate mean are then multiplied by `tail` in float32,
     because the product takes half of the time.
     """
-    if callable(kernel.name):
-        return None
     if np.dtype(dtype) != np.float32:
         return kernel.nodes(landmarks, tail)
     if tail is None or not kernel.at_most_one:
@@ -345,44 +307,14 @@ def kernel_nodes(
 
 
 def kernel_values(kernel: KernelFunction, X: Matrix, landmarks: Vector) -> Vector:
-    """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block.
-
-    Raises
-    ------
-    ValueError
-        If a callable returns another shape, or NaN or infinity.
-    """
+    """Return k(X, landmarks), (n_rows, n_landmarks), for dense or CSR rows, block by block."""
     nodes = kernel_nodes(kernel, landmarks, np.float64)
     size = block_rows(max(X.shape[1], len(landmarks)))
     out = np.empty((X.shape[0], len(landmarks)) if X.shape[0] > size else 0)
-    for rows, block in dense_blocks(X, size):
-        values: Any
-        if callable(kernel.name):
-            values = called(kernel.name, block, landmarks)
-        else:
-            values = nodes.map(block, thread_count())
+    for rows in blocks(X.shape[0], size):
+        block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
+        values = nodes.map(np.require(block, np.float64, ["C", "A"]), thread_count())
         if X.shape[0] <= size:
             return np.asarray(values, np.float64)
         out[rows] = values
     return out
-
-
-def diagonal(kernel: KernelFunction, X: Matrix) -> Vector:
-    """Return k(x, x) for every row x of X, dense or CSR: (n_rows,)."""
-    if kernel.at_most_one:
-        return np.ones(X.shape[0])
-    out = np.empty(X.shape[0])
-    for rows, block in dense_blocks(X, 64 if callable(kernel.name) else None):
-        if callable(kernel.name):
-            out[rows] = np.diag(called(kernel.name, block, block))
-        else:
-            out[rows] = kernel.diagonal(block)
-    return out
-
-
-def dense_blocks(X: Matrix, size: int | None = None) -> Any:
-    """Yield (row numbers, float64 array of these rows) for blocks of dense or CSR rows."""
-    size = block_rows(X.shape[1]) if size is None else size
-    for rows in blocks(X.shape[0], size):
-        block = X[rows].toarray() if scipy.sparse.issparse(X) else X[rows]
-        yield rows, np.require(block, np.float64, ["C", "A"])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import lru_cache
-from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -17,9 +14,9 @@ from pairgram._support.parameters import (
     POSITIVE,
     KernelName,
     Setting,
+    check,
     check_parameters,
     stored,
-    words,
 )
 from pairgram._support.row_warnings import warn_of_rows
 from pairgram._support.schema import Record
@@ -28,55 +25,26 @@ from pairgram.features.kernel_values import NYSTROEM, KernelFunction, check_symm
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike
 
-KernelLike = KernelName | Callable[[Any, Any], Any]
-
 
 def is_precomputed(kernel: object) -> bool:
     """Tell whether rows are given as their kernel values."""
     return isinstance(kernel, str) and kernel == "precomputed"
 
 
-def takes_rows_as_given(kernel: object) -> bool:
-    """Tell whether rows need not be numbers of columns."""
-    return callable(kernel) or is_precomputed(kernel)
-
-
 def kernel_of(
-    kernel: KernelLike, gamma: float | None = None, degree: int = 3, coef0: float = 1.0
+    kernel: KernelName, gamma: float | None = None, degree: int = 3, coef0: float = 1.0
 ) -> KernelFunction:
-    """Return a kernel with its parameters; they are checked.
-
-    What was right once is not checked again. That is remembered of names alone: a callable, and
-    what it holds, would stay in memory.
-    """
-    if isinstance(kernel, str):
-        try:
-            return _checked_once(kernel, gamma, degree, coef0)
-        except TypeError:  # a list or an array has no hash
-            pass
-    return _checked(kernel, gamma, degree, coef0)
-
-
-def _checked(kernel: KernelLike, gamma: float | None, degree: int, coef0: float) -> KernelFunction:
-    known = words(KernelName)
-    if not (callable(kernel) or (isinstance(kernel, str) and kernel in known)):
-        names = ", ".join(map(repr, known))
-        size = isinstance(kernel, Integral)
-        hint = f"; give a number of landmarks as n_components={kernel}" if size else ""
-        raise ValueError(f"kernel must be one of {names}, or a callable; got {kernel!r}{hint}")
-    found = KernelFunction(kernel, gamma, degree, coef0)
+    """Return a kernel with its parameters; they are checked."""
+    found = KernelFunction(check("kernel", kernel), gamma, degree, coef0)
     check_parameters(found, "gamma", "degree", "coef0")
     return found
-
-
-_checked_once = lru_cache(maxsize=64, typed=True)(_checked)
 
 
 @dataclass(eq=False, repr=False)
 class OfKernel:
     """What maps of a kernel share: its parameters, and those of the fit."""
 
-    kernel: KernelLike = "rbf"
+    kernel: KernelName = "rbf"
     _: KW_ONLY
     gamma: float | None = None
     degree: int = 3
@@ -105,7 +73,7 @@ def fitted_kernel(name: Setting) -> Record:
     return {"kernel_parameters_": own}
 
 
-def alternatives(kernel: KernelLike | None) -> str:
+def alternatives(kernel: object) -> str:
     """Return advice on what takes less memory than the matrix of this kernel."""
     other = "" if is_precomputed(kernel) else NYSTROEM
     return f"take fewer rows{other}"
@@ -114,7 +82,7 @@ def alternatives(kernel: KernelLike | None) -> str:
 def kernel_matrix(
     X: RowsLike,
     Z: RowsLike | None = None,
-    kernel: KernelLike = "rbf",
+    kernel: KernelName = "rbf",
     *,
     gamma: float | None = None,
     degree: int = 3,
@@ -127,7 +95,7 @@ def kernel_matrix(
     X : array-like or CSR matrix of shape (n_rows, n_features), float64 or float32
     Z : array-like or CSR matrix of shape (n_columns, n_features), or None
         None stands for the rows of X.
-    kernel : str or callable, default="rbf"
+    kernel : str, default="rbf"
         - "linear": ``xᵀz``;
         - "rbf": ``exp(−gamma ‖x − z‖²)``;
         - "polynomial": ``(gamma xᵀz + coef0)^degree``;
@@ -140,12 +108,8 @@ def kernel_matrix(
           "tanimoto". A column with entries below 0 counts as two, its positive part ``max(x, 0)``
           and its negative part ``max(−x, 0)``: this is Li's generalised min-max kernel. It is 1 for
           two rows of zeros;
-        - "precomputed": X is the kernel matrix itself, and Z must be None;
-        - a callable: ``kernel(X, Z)`` returns the matrix for all rows of X and all rows of Z. It
-          gets them as they are given: arrays or csr_array, of float64 or float32. For objects that
-          are not rows of numbers, such as strings or graphs, give ``X = np.arange(n)[:, None]``
-          and let the callable look the objects up by number; or give their kernel matrix as
-          "precomputed".
+        - "precomputed": X is the kernel matrix itself, and Z must be None. This is for kernels of
+          one's own, also of objects that are not rows of numbers, such as strings or graphs.
     gamma : float > 0 or None, default=None
         None stands for ``1 / n_features``.
     degree : int from 1 to 1,000, default=3
@@ -154,9 +118,9 @@ def kernel_matrix(
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
-        float64 for rows of either type. It is exactly symmetric if Z is None and the kernel has a
-        name. A precomputed matrix is not copied; it and the matrix of a callable may be float32. If
-        Z is given, the values of a row have the same bits whatever other rows X has.
+        float64 for rows of either type. It is exactly symmetric if Z is None. A precomputed matrix
+        is not copied, may be float32, and is symmetric as far as it was. If Z is given, the values
+        of a row have the same bits whatever other rows X has.
 
     Raises
     ------
@@ -188,7 +152,7 @@ def kernel_matrix(
 
     All named kernels are positive semidefinite. For "tanimoto" this holds for entries of either
     sign, because 1 / (a + b − c) is the integral of exp(−ta) exp(−tb) exp(tc) over t > 0. For a
-    callable or a precomputed matrix, the `fit` of a model checks this, as far as it can see it.
+    precomputed matrix, the `fit` of a model checks this, as far as it can see it.
 
     References
     ----------

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.checks import AnyArray, Rows, Vector
+from pairgram._support.checks import Vector
 from pairgram._support.machine import TOO_LARGE_FOR_EVD, single_threaded_blas, thread_count
 from pairgram._support.parameters import (
     NAMED_KERNEL,
@@ -36,41 +36,13 @@ from pairgram.features.feature_map import (
 )
 from pairgram.features.kernel_values import (
     LANDMARKS_OF_MEAN,
-    KernelFunction,
-    dense_blocks,
-    diagonal,
     kernel_nodes,
     kernel_values,
 )
-from pairgram.features.kernels import OfKernel, fitted_kernel, is_precomputed
+from pairgram.features.kernels import OfKernel, fitted_kernel
 
 if TYPE_CHECKING:
     from pairgram._support.types import Draws, Matrix, RandomState, RowsLike
-
-
-def choose_landmarks(
-    how: str, kernel: KernelFunction, X: Matrix, n_landmarks: int, rng: Draws
-) -> tuple[Vector, Rows | None]:
-    """Return (landmarks (m, n_features), their row numbers in X or None).
-
-    Parameters
-    ----------
-    how : Landmarks, or "all"
-    kernel : KernelFunction
-    X : ndarray or csr_array of shape (n_rows, n_features)
-    n_landmarks : int ≤ n_rows
-        The number m. "rpcholesky" chooses fewer if the kernel matrix of the rows has lower rank.
-    rng : RandomState or Generator
-    """
-    if how == "kmeans":
-        return _centres(X, n_landmarks, rng), None
-    if how == "all":
-        rows = np.arange(n_landmarks)
-    elif how == "uniform":
-        rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks])
-    else:
-        rows = _pivots(kernel, X, n_landmarks, rng)
-    return _rows_of(X, rows), rows.astype(np.int64)
 
 
 def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
@@ -88,69 +60,6 @@ def _centres(X: Matrix, n_clusters: int, rng: Draws) -> Vector:
     with threadpool_limits(1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # there may be too few distinct rows
         return np.ascontiguousarray(model.fit(X).cluster_centers_, dtype=np.float64)
-
-
-def _pivots(kernel: KernelFunction, X: Matrix, n_pivots: int, rng: Draws) -> Rows:
-    """Choose rows by randomly pivoted Cholesky.
-
-    A row is drawn with a probability proportional to its residual, which is what the landmarks so
-    far do not explain. The factor F of K ≈ F Fᵀ grows by a column for every accepted row. Rows are
-    drawn in groups, and row i of a group is accepted with probability ``residual now / residual
-    when drawn``. The distribution is therefore that of rows drawn one at a time. This takes
-    O(n m (m + n_features)) time and O(n m) memory. Besides the small matrices of the groups, only
-    m columns of K are computed.
-    """
-    n_rows = X.shape[0]
-    memory.require(
-        f"landmarks='rpcholesky', for {n_rows} rows and {n_pivots} landmarks,",
-        1.5 * 8 * n_rows * n_pivots,
-        "take fewer landmarks, or landmarks='uniform'",
-    )
-    residual = diagonal(kernel, X)
-    if not (np.isfinite(residual).all() and (residual >= 0).all()):
-        raise ValueError("kernel must give finite values k(x, x) >= 0")
-    enough = 1e-14 * residual.sum()
-    factor = np.empty((n_rows, n_pivots))
-    chosen: list[int] = []
-    while (k := len(chosen)) < n_pivots and residual.sum() > enough:
-        drawn = rng.choice(n_rows, size=max(16, n_pivots // 8), p=residual / residual.sum())
-        block = _rows_of(X, drawn)
-        schur = kernel_values(kernel, block, block) - factor[drawn, :k] @ factor[drawn, :k].T
-        residual[drawn] = np.maximum(np.diag(schur), 0.0)  # more exact than the updated values
-        accepted, root = _accept(schur, residual[drawn], n_pivots - k, rng)
-        rows = drawn[accepted]
-        columns = kernel_values(kernel, X, block[accepted])
-        columns -= factor[:, :k] @ factor[rows, :k].T
-        new = scipy.linalg.solve_triangular(root, columns.T, lower=True, check_finite=False).T
-        factor[:, k : k + len(rows)] = new
-        residual = np.maximum(residual - np.einsum("ij,ij->i", new, new), 0.0)
-        residual[rows] = 0.0
-        chosen += rows.tolist()
-    return np.array(chosen, dtype=np.int64)
-
-
-def _accept(schur: Vector, residual: Vector, at_most: int, rng: Draws) -> tuple[Rows, Vector]:
-    """Accept rows by rejection sampling; return (positions, their Cholesky factor).
-
-    `schur` is overwritten.
-    """
-    limits = rng.uniform(size=len(schur)) * residual
-    accepted: list[int] = []
-    columns: list[Vector] = []
-    for i in range(len(schur)):
-        if len(accepted) == at_most or not schur[i, i] > limits[i]:
-            continue
-        column = schur[:, i] / np.sqrt(schur[i, i])
-        schur -= np.outer(column, column)
-        accepted.append(i)
-        columns.append(column)
-    positions = np.array(accepted, dtype=np.int64)
-    root = np.array(columns).T[positions] if accepted else np.empty((0, 0))
-    return positions, np.tril(root)
-
-
-def _rows_of(X: Matrix, rows: AnyArray) -> Vector:
-    return np.ascontiguousarray(dense(X[rows]), dtype=np.float64)
 
 
 def _require_whitening(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
@@ -173,26 +82,20 @@ class Nystroem(OfKernel, FeatureMap):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"} or callable, \
-default="rbf"
-        As in `kernel_matrix`. A callable takes float64 arrays (n, d) and (m, d) and returns their
-        kernel matrix (n, m), as for scikit-learn's support vector machines. It is slower, and such
-        a model cannot be saved.
+    kernel : {"rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax"}, default="rbf"
+        As in `kernel_matrix`. For a function of rows, scikit-learn's own ``Nystroem`` can be the
+        `feature_map`, which is slower.
     gamma, degree, coef0 : float or None, int, float, default=None, 3, 1.0
         As in `kernel_matrix`.
     n_components : int ≥ 1 or None, default=100
         Number of landmarks, or all rows if there are fewer. None takes all rows, whatever
         `landmarks` says, and so gives the kernel itself.
-    landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
+    landmarks : {"uniform", "kmeans"}, default="uniform"
         How landmarks are chosen:
 
         - "uniform": rows are drawn without replacement;
         - "kmeans": the centres of scikit-learn's ``KMeans``, or of ``MiniBatchKMeans`` for more
-          than 20,000 rows;
-        - "rpcholesky": rows are drawn by randomly pivoted Cholesky. A row is drawn in proportion to
-          what the landmarks before it do not explain. From about 200 landmarks on, this
-          approximates the kernel better than "uniform" if the rows are unevenly distributed. With
-          fewer landmarks it may be no better.
+          than 20,000 rows.
     tol : float ≥ 0, default=1e-6
         Eigenvalues of the landmarks' kernel matrix up to `tol`, or up to rounding error, are
         dropped.
@@ -219,8 +122,7 @@ default="rbf"
     -----
     Let m be the number of landmarks and r ≤ m the number of features. `fit` takes O(m³) time and
     48 m² bytes. If all eigenvalues are kept, Cholesky factors take the place of eigenvectors, which
-    is several times faster. "rpcholesky" takes another O(n m (m + n_features)) time and O(n m)
-    memory. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per kernel value.
+    is several times faster. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per kernel value.
     Kernel values are computed in float64 for rows of either dtype, because whitening multiplies
     rounding errors by up to ``1 / sqrt(tol)``. For float32 rows and a kernel with k(x, x) = 1, they
     are centred, and then whitened in float32: inner products of features are off by 1e-7 to 1e-6.
@@ -239,9 +141,7 @@ default="rbf"
     Williams, Seeger. Using the Nyström method to speed up kernel machines. NIPS 2000. Chen, Li,
     Dou, Liang, Lv. Ranking support vector machine with kernel approximation. Computational
     Intelligence and Neuroscience, 2017. §3.2.1, Algorithm 1. Zhang, Tsang, Kwok. Improved Nyström
-    low-rank approximation and error analysis. ICML 2008 (k-means). Chen, Epperly, Tropp, Webber.
-    Randomly pivoted Cholesky. Communications on Pure and Applied Mathematics, 2025. Epperly, Tropp,
-    Webber. Embrace rejection. 2024. Algorithm 2.1 (groups of pivots).
+    low-rank approximation and error analysis. ICML 2008 (k-means).
 
     Examples
     --------
@@ -271,15 +171,9 @@ default="rbf"
         MemoryError
             If the kernel matrix of the landmarks and its eigenvectors do not fit into free memory.
         """
-        check_parameters(self, "Nystroem.n_components", "landmarks", "Nystroem.tol")
-        how, tol, exact = self.landmarks, float(self.tol), self.n_components is None
+        own = "Nystroem.kernel", "Nystroem.n_components", "landmarks", "Nystroem.tol"
+        check_parameters(self, *own)
         kernel = self._function()
-        if is_precomputed(self.kernel):
-            raise ValueError(
-                "kernel='precomputed' has no Nyström map, which takes the kernel of new rows with "
-                "its landmarks: give the rows and their kernel, or the matrix to a ranker of "
-                "kernels, such as RankRLS(feature_map=Kernel('precomputed'))"
-            )
         X = finite_rows(self, X, reset=True)
         self._fit_kernel(kernel, self.n_features_in_)
         warn_of_rows(self.kernel, X, getattr(self, "feature_names_in_", None))
@@ -290,23 +184,22 @@ default="rbf"
             "take fewer landmarks",
         )
         with single_threaded_blas:
-            self.components_, rows = choose_landmarks(
-                "all" if exact else how, self._kernel, X, n_landmarks, generator(self.random_state)
-            )
             self.__dict__.pop("component_indices_", None)
-            if rows is not None:
+            rng = generator(self.random_state)
+            if self.n_components is not None and self.landmarks == "kmeans":
+                self.components_ = _centres(X, n_landmarks, rng)
+            else:
+                rows = np.arange(n_landmarks, dtype=np.int64)
+                if self.n_components is not None:
+                    rows = np.asarray(rng.permutation(X.shape[0])[:n_landmarks], np.int64)
                 self.component_indices_ = rows
+                self.components_ = np.ascontiguousarray(dense(X[rows]), np.float64)
             K = kernel_values(self._kernel, self.components_, self.components_)
-            self.whitening_ = _whitening(K, tol)
+            self.whitening_ = _whitening(K, float(self.tol))
         return self
 
-    @property
-    def _is_compiled(self) -> bool:
-        """Whether the kernel has a name, that is, is not a callable."""
-        return not callable(self._kernel.name)
-
     def _node_map(self, dtype: DTypeLike) -> Any:
-        """Return the compiled map for rows of a dtype, or None for a callable kernel."""
+        """Return the compiled map for rows of a dtype."""
         return kernel_nodes(self._kernel, self.components_, dtype, self.whitening_)
 
     def _unwhitened(self) -> tuple[ValueMap, Vector]:
@@ -330,7 +223,7 @@ default="rbf"
         if not self._scores_kernel_values:
             return super()._scorer(coef, dtype)
         nodes = kernel_nodes(self._kernel, self.components_, dtype)
-        return None if nodes is None else RowScorer([(nodes, self._model_of_values(coef))])
+        return RowScorer([(nodes, self._model_of_values(coef))])
 
     def _scores(self, X: Matrix, coefs: Vector) -> Vector:
         """Return the scores of checked rows from their kernel values; see `FeatureMap._scores`."""
@@ -347,16 +240,6 @@ default="rbf"
         """Return models of the kernel values with the same scores as models of the features."""
         whitening = np.ascontiguousarray(self.whitening_, np.float64)
         return _core.score_rows(whitening, np.ascontiguousarray(coefs))
-
-    def _values(self, X: AnyArray) -> AnyArray:
-        if not callable(self._kernel.name):
-            return super()._values(X)
-        out = np.empty((len(X), self._n_features_out), X.dtype)
-        with single_threaded_blas:
-            for rows, block in dense_blocks(X):
-                K = kernel_values(self._kernel, block, self.components_)
-                out[rows] = K @ self.whitening_
-        return out
 
     def _rounding(self, X: Matrix) -> Vector:
         K = self._kernel_values(X)

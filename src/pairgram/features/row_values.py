@@ -31,7 +31,7 @@ from pairgram._support.whole_fit import WholeFit
 from pairgram.features.feature_map import finite_rows
 from pairgram.features.gaps import fill_values, filled, refuse_sparse
 from pairgram.features.inputs import FittedInputs, after_inputs, fit_inputs, parts_of, whole_map
-from pairgram.features.kernels import is_precomputed, takes_rows_as_given
+from pairgram.features.kernels import is_precomputed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -356,22 +356,13 @@ class Chain(NamedTuple):
         return after_inputs(self.inputs, self.then)
 
     def require(self) -> Chain:
-        """Raise a ValueError if the steps do not go together; return them.
-
-        Kernels that are precomputed, or callables of rows, take X as it is.
-        """
-        kernel = getattr(self.then, "kernel", None)
+        """Raise a ValueError if the steps do not go together; return them."""
         if self.fill is not None:
             self.fill.checked_value()
-            if is_precomputed(kernel):
-                raise ArgumentError(
-                    "feature_map",
-                    "must not fill gaps before kernel='precomputed', whose X are kernel values",
-                )
-        if self.scaling is not None and takes_rows_as_given(kernel):
+        if self[:2] != (None, None) and is_precomputed(getattr(self.then, "kernel", None)):
             raise ArgumentError(
                 "feature_map",
-                f"must not have {self.kind!r} before kernel={kernel!r}, which takes X as it is",
+                "must have nothing before kernel='precomputed', whose X are kernel values",
             )
         return self
 

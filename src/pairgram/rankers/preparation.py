@@ -246,7 +246,6 @@ class Preparation:
             len(data.y),
             self.takes_path,
             None if precomputed else feature_map,
-            X.dtype,
             feature_bytes=0.0 if precomputed else float(size),
         )
 

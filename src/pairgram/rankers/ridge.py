@@ -476,7 +476,6 @@ class RidgeSpec(LeastSquares):
                     len(data.y),
                     True,
                     data.feature_map,
-                    data.dtype,
                     basis=held_out.needs_basis(settings, True),
                     held_out=held_out.n_matrices(settings),
                 )

@@ -30,8 +30,6 @@ from pairgram.solvers.ridge_path import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from pairgram._support.types import Transformer
 
 # The largest entry of a kernel matrix must be at least this.
@@ -294,14 +292,13 @@ class DualGram:
         if scale:
             raise ValueError("scale must be False for a kernel: its features cannot be scaled")
         data, n_rows = self._data, len(self.labelled.y)
-        require_memory(n_rows, path, data.feature_map, data.X.dtype, basis=basis)
+        require_memory(n_rows, path, data.feature_map, basis=basis)
 
 
 def require_memory(
     n_rows: int,
     path: bool,
     feature_map: Transformer | None,
-    dtype: DTypeLike,
     *,
     feature_bytes: float = 0.0,
     basis: bool = False,
@@ -316,8 +313,6 @@ def require_memory(
         Whether `DualGram.decompose` will be called, or only `DualGram.solve`.
     feature_map : Kernel or None
         The kernel, fitted or not. None means that the kernel matrix exists already.
-    dtype : dtype
-        Type of the kernel matrix if a callable returns it; other kernels are float64.
     feature_bytes : float
         Bytes of the features that have yet to be copied.
     basis : bool
@@ -326,8 +321,7 @@ def require_memory(
         The number of n_rows × n_rows matrices that holding rows out takes besides the path.
     """
     alone = 8 if not path else 24 if basis or not has_band(n_rows) else 12
-    returned = callable(getattr(feature_map, "kernel", None))  # a matrix that stays
-    per_square = max(alone, 8 * (1 + held_out)) + returned * np.dtype(dtype).itemsize
+    per_square = max(alone, 8 * (1 + held_out))
     kernel = "besides" if feature_map is None else "with"
     features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
     memory.require(

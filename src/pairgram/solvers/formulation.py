@@ -214,7 +214,6 @@ class Coordinates:
             len(self.data.y),
             self.work.path,
             Kernel("linear"),
-            np.float64,
             feature_bytes=8.0 * len(self.data.y) * self.data.n_features * dense,
         )
         H = self.data.features()
