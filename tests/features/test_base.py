@@ -1,6 +1,7 @@
 """What every feature map tells of itself, and what the package asks of any transformer."""
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,8 +47,6 @@ class ShiftedKernel(Kernel):
 class Squares(base.FeatureMap):
     """A map of no more than what the base class demands, which Python alone can apply."""
 
-    _is_compiled = False
-
     def fit(self, X, y=None):
         base.finite_rows(self, X, reset=True)
         return self
@@ -91,13 +90,12 @@ def test_users_see_a_transformer(feature_map, X):
 def test_a_map_tells_what_it_makes(feature_map, X, monkeypatch):
     fitted = feature_map.fit(X)
     H = {dtype: fitted.transform(X.astype(dtype)) for dtype in (np.float64, np.float32)}
-    compiled = base.node_map_of(fitted, np.float64) is not None
     for name in ("transform", "_features", "_node_map"):  # none of which it needs
         monkeypatch.setattr(type(fitted), name, None)
     assert base.n_outputs(fitted, X) == H[np.float64].shape[1]
-    assert base.is_compiled(fitted) == compiled
     for dtype, values in H.items():
-        assert base.output_dtype(fitted, dtype) == values.dtype
+        data = RankingData.delimit(X.astype(dtype), np.zeros(len(X)))
+        assert replace(data, feature_map=fitted).dtype == values.dtype
 
 
 @EACH
@@ -141,7 +139,6 @@ def test_whitening_makes_the_features_of_centred_values(feature_map, X):
 def test_other_transformers_map_a_row_to_tell(foreign, X):
     fitted = foreign.fit(X)
     assert not base.is_known(fitted)
-    assert not base.is_compiled(fitted)
     assert base.node_map_of(fitted, np.float64) is None
     assert base.linear_nodes(fitted) is None
     assert base.unwhitened(fitted) is None

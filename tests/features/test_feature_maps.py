@@ -74,11 +74,8 @@ def test_gaussian_nodes(data):
     for seed in range(4):  # whatever is drawn
         for activation in ("gaussian", ["gaussian", "tanh"]):
             map_ = RandomNodes(2, activation, bias_range=(-1, 1), random_state=seed)
-            with pytest.raises(
-                ValueError, match=r"need b > 0, but bias_range=\(-1.0, 1.0\) reaches"
-            ) as caught:
+            with pytest.raises(ValueError, match="bias_range must have no numbers below 0"):
                 map_.fit(X)
-            assert str(caught.value).endswith("such as (0, 1), the default")
 
 
 def test_several_activations_share_the_nodes(data):

@@ -193,7 +193,11 @@ FORGED = [
     # Feature maps
     (nodes_model, of_map_fit(activation_=["gaussian"] * 7), "must have 1 to n_nodes=6 entr"),
     (nodes_model, of_map_fit(activation_="exp"), "feature_map.fitted.activation_ must be one of"),
-    (nodes_model, of_map(weight_range=[0, float("inf")]), "weight_range must be two finite"),
+    (
+        nodes_model,
+        of_map(weight_range=[0, float("inf")]),
+        "weight_range must be a pair low <= high",
+    ),
     (nodes_model, of_map(random_state=2**32), "random_state must be None or an integer from 0"),
     (nodes_model, at("map_bias", set_one(2, -1.0)), "need b > 0"),
     (nodes_model, at("map_weights", set_one((1, 2), np.inf)), "map_weights must be finite"),

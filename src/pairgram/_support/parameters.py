@@ -140,7 +140,9 @@ def list_of(setting: Setting, what: str, length: int | None = None) -> Setting:
     return Setting(what, fits)
 
 
-def _listed(value: object) -> object:
+def _listed(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # an array
+        return value.tolist()
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -148,9 +150,12 @@ FLAG = Setting("True or False", lambda value: type(value).__name__ in ("bool", "
 COUNT = integer(1)
 TEXT = Setting("text", lambda value: isinstance(value, str))
 NAMES = list_of(TEXT, "a list of names")
+_PAIR = list_of(number(), "", 2)
 RANGE = Setting(
-    "two finite numbers [low, high], low <= high",
-    lambda value: list_of(number(), "", 2).fits(value) and value[0] <= value[1],
+    "a pair low <= high of finite numbers, whose difference is finite too",
+    lambda value: (
+        _PAIR.fits(found := _listed(value)) and 0 <= found[1] - found[0] <= LARGEST_NUMBER
+    ),
 )
 POSITIVE = number(0, above=True)
 AT_LEAST_0 = number(0)
@@ -183,6 +188,8 @@ PARAMETERS: Mapping[str, Setting] = {
         lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(_listed(value)),
         ACTIVATION.names,
     ),
+    "weight_range": RANGE,
+    "bias_range": RANGE,
     "n_estimators": COUNT,
     "kernel": choice(*words(KernelName)),
     "Nystroem.kernel": NAMED_KERNEL,
@@ -204,8 +211,6 @@ PARAMETERS: Mapping[str, Setting] = {
 # What a file holds of parameters, if that is not the same: a file has only JSON.
 _STORED: Mapping[str, Setting] = {
     "kind": optional(choice(*words(PairsName))),
-    "weight_range": RANGE,
-    "bias_range": RANGE,
     "random_state": optional(integer(0, 2**32 - 1)),
     "missing": optional(choice(*words(FillName))),
 }

@@ -32,8 +32,8 @@ from pairgram.data.queries import Queries, as_ids
 from pairgram.features.feature_map import (
     checked,
     dense,
-    features_of,
     generator,
+    mapped,
     scores_of_rows,
 )
 from pairgram.features.kernel_map import kernel_among, with_support_of
@@ -405,7 +405,7 @@ class Posterior:
     def _features(self, rows: Matrix) -> Vector:
         """Return the features, or the kernel values, of checked rows, dense, in float64."""
         feature_map = self._map
-        made = rows if feature_map is None else features_of(feature_map, rows)
+        made = rows if feature_map is None else mapped(feature_map, rows)
         return dense(made).astype(np.float64)
 
     def _products(self, rows: Matrix, others: Matrix) -> Vector:

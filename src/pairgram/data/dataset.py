@@ -49,10 +49,10 @@ from pairgram.data.pairs import (
 from pairgram.data.queries import Queries, check_weights
 from pairgram.features.feature_map import (
     checked,
+    is_kernel,
     mapped,
     n_outputs,
     node_map_of,
-    output_dtype,
     scores_of_rows,
     unmade,
 )
@@ -196,7 +196,7 @@ class RankingData:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the features: that of X, or float64 for a kernel, which float32 ruins."""
-        return output_dtype(self.feature_map, self.X.dtype)
+        return np.dtype(np.float64) if is_kernel(self.feature_map) else self.X.dtype
 
     @property
     def query_weight_of_rows(self) -> Vector:

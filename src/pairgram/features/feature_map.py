@@ -120,25 +120,14 @@ class RowScorer:
 
 
 def _part_of_scores(node_map: Any, coef: Vector, X: Any) -> Vector:
-    if scipy.sparse.issparse(X) or not (X.flags.c_contiguous and X.flags.aligned):
-        return _copied_scores(node_map, coef, X)
-    return _score(node_map, coef, X)
-
-
-def _copied_scores(node_map: Any, coef: Vector, X: Any) -> Vector:
-    """Return the scores of rows that compiled code does not take as they are."""
     if scipy.sparse.issparse(X) and node_map is None:
-        if X.dtype == np.float32 and np.abs(coef).max(initial=0.0) < 1e30:  # avoids a copy of X
-            coef = coef.astype(np.float32)
-        return np.asarray(X @ coef, np.float64)
-    scores = [
-        _score(node_map, coef, np.require(dense(X[rows]), None, ["C", "A"]))
-        for rows in blocks(X.shape[0], block_rows(X.shape[1], X.dtype))
-    ]
-    return np.concatenate(scores)
+        return score_features(X, coef)
+    if scipy.sparse.issparse(X) or not (X.flags.c_contiguous and X.flags.aligned):
 
+        def copied(block: Any) -> Vector:
+            return _part_of_scores(node_map, coef, np.require(dense(block), None, ["C", "A"]))
 
-def _score(node_map: Any, coef: Vector, X: AnyArray) -> Vector:
+        return in_blocks(copied, X)
     if node_map is None:
         return _core.score_rows(X, coef, thread_count())
     return node_map.score(X, coef, thread_count())
@@ -177,8 +166,6 @@ def native_nodes(
     square: AnyArray | None,
     segments: list[tuple[int, int, str]],
     *,
-    origin: AnyArray | None = None,
-    tail: AnyArray | None = None,
     in_double: bool = False,
     **options: Any,
 ) -> Any:
@@ -188,13 +175,10 @@ def native_nodes(
     in float64, and the outputs are rounded.
     """
     single = np.dtype(dtype) == np.float32
-    narrow = single and not in_double
-    make: Any = _core.NodeMap32 if narrow else _core.NodeMap64
-    arrays = [
-        None if a is None else np.ascontiguousarray(a, np.float32 if narrow else np.float64)
-        for a in (weights, bias, square, origin, tail)
-    ]
-    node_map = make(*arrays[:3], segments, origin=arrays[3], tail=arrays[4], **options)
+    made = np.float32 if single and not in_double else np.float64
+    make: Any = _core.NodeMap32 if made is np.float32 else _core.NodeMap64
+    arrays = (None if a is None else np.ascontiguousarray(a, made) for a in (weights, bias, square))
+    node_map = make(*arrays, segments, **options)
     return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
 
 
@@ -283,8 +267,6 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     # attribute `weights_`, and the settings "fitted" are attributes. The dimensions "features" and
     # "outputs" are those of its inputs and outputs.
     _in_file: ClassVar[Kind]
-    # Whether compiled code, which makes CSR rows dense, scores them as fast as Python does.
-    _scores_sparse = True
     # Whether `_fit_checked` takes only the number of features from the rows.
     _draws_only = False
     # Whether a ridge is on the norm in the space of a kernel, and not on weights of the outputs.
@@ -294,15 +276,6 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     @abstractmethod
     def _n_features_out(self) -> int:
         """The number of features."""
-
-    def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
-        """Return the type of the features, given the type of the rows."""
-        return np.dtype(dtype)
-
-    @property
-    def _is_compiled(self) -> bool:
-        """Whether the map has a `_node_map`; it is not made to find out."""
-        return True
 
     @abstractmethod
     def _node_map(self, dtype: DTypeLike) -> Any:
@@ -525,11 +498,6 @@ def draws_only(feature_map: object) -> bool:
     return is_known(feature_map) and feature_map._draws_only
 
 
-def is_compiled(feature_map: Transformer | None) -> bool:
-    """Tell whether compiled code can apply a fitted feature map."""
-    return is_known(feature_map) and feature_map._is_compiled
-
-
 def node_map_of(feature_map: Transformer | None, dtype: DTypeLike) -> Any:
     """Return the compiled map of a fitted feature map, or None if only Python can apply it."""
     return feature_map._node_map(np.dtype(dtype)) if is_known(feature_map) else None
@@ -557,20 +525,9 @@ def n_outputs(feature_map: Transformer, X: Matrix) -> int:
     return int(mapped(feature_map, X[:1]).shape[1])
 
 
-def output_dtype(feature_map: Any, dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the type of the features, given the type of the rows."""
-    ours = isinstance(feature_map, FeatureMap)
-    return feature_map._output_dtype(dtype) if ours else np.dtype(dtype)
-
-
 def checked(feature_map: object, X: RowsLike) -> Any:
     """Check rows for a fitted map of this package and return them; others check by themselves."""
     return feature_map._checked(X) if is_known(feature_map) else X
-
-
-def features_of(feature_map: Transformer, X: Matrix) -> AnyArray:
-    """Return the features that a fitted transformer makes of checked rows, as a dense array."""
-    return feature_map._features(X) if is_known(feature_map) else mapped(feature_map, X)
 
 
 def rounding_of(feature_map: FeatureMap, X: Matrix) -> Vector:
@@ -600,11 +557,6 @@ def _no_formula(feature_map: Transformer | None) -> ValueError:
         f"feature_map is a {type(feature_map).__name__}, which cannot be exported: RandomNodes, "
         "RandomFourier, Nystroem, Cross and named kernels can"
     )
-
-
-def scores_sparse(feature_map: Transformer | None) -> bool:
-    """Tell whether compiled code, which makes CSR rows dense, scores them as fast as Python."""
-    return not is_known(feature_map) or feature_map._scores_sparse
 
 
 def scorer_of(feature_map: Transformer | None, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
@@ -646,9 +598,13 @@ def scores_of_rows(feature_map: Transformer | None, X: Matrix, coefs: Vector) ->
 
 def scores_in_blocks(features: Callable[[Any], Any], X: Matrix, coefs: Vector) -> Vector:
     """Return the scores of rows by linear models of features that are made block by block."""
-    size = block_rows(max(X.shape[1], coefs.shape[-1]), X.dtype)
-    parts = [score_features(features(X[rows]), coefs) for rows in blocks(X.shape[0], size)]
-    return np.concatenate(parts, axis=-1)
+    return in_blocks(lambda block: score_features(features(block), coefs), X, coefs.shape[-1])
+
+
+def in_blocks(scores: Callable[[Any], Vector], X: Matrix, width: int = 0) -> Vector:
+    """Return the scores of rows, which a function gives for blocks; it makes `width` values."""
+    size = block_rows(max(X.shape[1], width), X.dtype)
+    return np.concatenate([scores(X[rows]) for rows in blocks(X.shape[0], size)], axis=-1)
 
 
 # The maps that model files can hold, by the names there.

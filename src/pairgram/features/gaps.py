@@ -62,28 +62,19 @@ def known_means(X: AnyArray, weights: Vector | None) -> tuple[Vector, Vector]:
         If X holds infinity, or if a mean overflows.
     """
     n_rows, n_features = X.shape
-    pivot, unknown = np.zeros(n_features), np.ones(n_features, bool)
-    begin, size = 0, 64
-    while unknown.any() and begin < n_rows:
-        part = X[begin : begin + size]
-        known = ~np.isnan(part)
-        if weights is not None:
-            known &= weights[begin : begin + size, None] > 0
-        at = np.flatnonzero(known.any(axis=0) & unknown)
-        pivot[at] = part[known[:, at].argmax(axis=0), at]
-        unknown[at] = False
-        begin, size = begin + size, 2 * size
-    sums = np.zeros((2, n_features))
+    pivot, sums = np.zeros(n_features), np.zeros((2, n_features))
     with np.errstate(over="ignore", invalid="ignore"):
         for rows in blocks(n_rows, ROWS_AT_ONCE):
             x = X[rows]
-            known = x == x
+            v = np.ones(len(x)) if weights is None else weights[rows]
+            known = (x == x) & (v > 0)[:, None]
+            if not sums[0].all():  # the first value of a column is its pivot
+                first = x[known.argmax(axis=0), np.arange(n_features)]
+                pivot = np.where(sums[0] > 0, pivot, first)
             differences = x - pivot
             if weights is not None:
-                known &= weights[rows, None] > 0
-                differences *= weights[rows, None]
+                differences *= v[:, None]
             np.copyto(differences, 0.0, where=~known)
-            v = np.ones(len(x)) if weights is None else weights[rows]
             sums += np.einsum("i,ij->j", v, known), differences.sum(axis=0)
         means = np.divide(sums[1], sums[0], out=np.zeros(n_features), where=sums[0] > 0)
         means[sums[0] > 0] += pivot[sums[0] > 0]

@@ -27,18 +27,17 @@ from pairgram.features.feature_map import (
     RowScorer,
     Unmade,
     ValueMap,
-    features_of,
-    is_compiled,
+    dense,
+    in_blocks,
     linear_nodes,
+    mapped,
     n_outputs,
     node_map_of,
-    output_dtype,
     require_finite_row,
     rounding_of,
     same_map,
     scorer_of,
     scores_of_rows,
-    scores_sparse,
     unmade,
     unwhitened,
 )
@@ -140,9 +139,6 @@ class FittedInputs:
         if names is None or len(self.parts) == 1:
             return names
         return [*names, *(f"quantile of {name}" for name in names)]
-
-    def __repr__(self) -> str:
-        return f"<inputs {self.kind!r} of {self.n_features_in_} columns>"
 
 
 N_QUANTILES = 100
@@ -352,17 +348,6 @@ class InputMap(FeatureMap):
             return self.inputs.n_outputs
         return n_outputs(self.feature_map, np.zeros((1, self.inputs.n_outputs)))
 
-    @property
-    def _scores_sparse(self) -> bool:  # type: ignore[override]
-        return scores_sparse(self.feature_map)
-
-    def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
-        return output_dtype(self.feature_map, dtype)
-
-    @property
-    def _is_compiled(self) -> bool:
-        return self.feature_map is None or is_compiled(self.feature_map)
-
     def _node_map(self, dtype: DTypeLike) -> Any:
         if self.feature_map is None:
             return self.inputs.node_map(dtype)
@@ -397,17 +382,14 @@ class InputMap(FeatureMap):
                 yield self.inputs.node_map(dtype, node_map), coef
 
     def _scores(self, X: Matrix, coefs: Vector) -> Vector:
-        size = block_rows(max(self.inputs.n_outputs, coefs.shape[-1]), X.dtype)
-        parts = [
-            scores_of_rows(self.feature_map, self.inputs.values(X[rows]), coefs)
-            for rows in blocks(X.shape[0], size)
-        ]
-        return np.concatenate(parts, axis=-1)
+        def scores(block: Any) -> Vector:
+            return scores_of_rows(self.feature_map, self.inputs.values(block), coefs)
+
+        return in_blocks(scores, X, max(self.inputs.n_outputs, coefs.shape[-1]))
 
     def _features(self, X: Matrix) -> AnyArray:
-        if self._is_compiled:
-            return super()._features(X)
-        return features_of(self.feature_map, self.inputs.values(X))
+        columns = self.inputs.values(X)
+        return dense(columns) if self.feature_map is None else mapped(self.feature_map, columns)
 
     def _require_finite_row(self, X: Matrix, row: int) -> None:
         require_finite_row(self.feature_map, self.inputs.values(X), row)

@@ -124,9 +124,7 @@ class Kernel(OfKernel, FeatureMap):
     'dual'
     """
 
-    _is_compiled = False
     _is_kernel = True
-    _scores_sparse = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -160,10 +158,6 @@ class Kernel(OfKernel, FeatureMap):
     @property
     def _n_features_out(self) -> int:
         return len(self.support_)
-
-    def _output_dtype(self, dtype: DTypeLike) -> np.dtype[Any]:
-        """Return float64, because float32 ruins a kernel."""
-        return np.dtype(np.float64)
 
     def _checked(self, X: RowsLike) -> Any:
         """Check the rows and return them. Errors are those of `transform`."""

@@ -18,7 +18,6 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks
 from pairgram._support.checks import AnyArray, Vector, not_finite
 from pairgram._support.machine import deadline, single_threaded_blas, thread_count
-from pairgram.features.feature_map import native_nodes
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
@@ -84,10 +83,10 @@ class KernelFunction:
                 weights *= -2 * self.gamma
             else:
                 options["manhattan"] = True
-        segments = [(0, len(bias), activation)]
-        return native_nodes(
-            np.float64, weights, bias, square, segments, origin=origin, tail=tail, **options
-        )
+        if tail is not None:
+            options["tail"] = np.ascontiguousarray(tail, np.float64)
+        weights, segments = np.ascontiguousarray(weights), [(0, len(bias), activation)]
+        return _core.NodeMap64(weights, bias, square, segments, origin=origin, **options)
 
 
 class Tiles:

@@ -134,12 +134,8 @@ def kernel_matrix(
     -----
     UserWarning
         With "rbf", "laplacian" and "polynomial", if at least a third of the columns of X that vary
-        have a standard deviation below a hundredth of the largest: such columns hardly change the
-        kernel. With "tanimoto" and "minmax", if X looks like packed bits (`numpy.packbits`), since
-        the bytes are not features: all entries are whole numbers up to 255, and more than a
-        quarter of those above 0 are 16 or more. With these two also if X looks like standardised
-        bits: every column has two values, one below 0 and one above. All are checked in up to
-        1,024 evenly spaced rows.
+        have a standard deviation below a hundredth of the largest, in a sample of up to 1,024 rows:
+        such columns hardly change the kernel.
 
     Notes
     -----

@@ -129,8 +129,7 @@ class Nystroem(OfKernel, FeatureMap):
     To predict, rankers multiply their coefficients by `whitening_`, which leaves 2 n_features + 2
     flops per kernel value. CSR rows are made dense block by block.
 
-    `fit` gives the ``UserWarning`` of `kernel_matrix` for columns that hardly change the kernel,
-    and for packed bits.
+    `fit` gives the ``UserWarning`` of `kernel_matrix` for columns that hardly change the kernel.
 
     Chen et al. take ``U S^-½`` in place of ``U S^-½ Q``, and scikit-learn takes ``U S^-½ Uᵀ``, with
     m features whatever the rank. These features are rotations of the ones here and have the same
@@ -220,21 +219,12 @@ class Nystroem(OfKernel, FeatureMap):
 
         This takes 2 · n_landmarks flops for a row in place of n_landmarks · n_features.
         """
-        if not self._scores_kernel_values:
-            return super()._scorer(coef, dtype)
         nodes = kernel_nodes(self._kernel, self.components_, dtype)
         return RowScorer([(nodes, self._model_of_values(coef))])
 
     def _scores(self, X: Matrix, coefs: Vector) -> Vector:
         """Return the scores of checked rows from their kernel values; see `FeatureMap._scores`."""
-        if not self._scores_kernel_values:
-            return super()._scores(X, coefs)
         return scores_in_blocks(self._kernel_values, X, self._model_of_values(coefs))
-
-    @property
-    def _scores_kernel_values(self) -> bool:
-        """Whether rows are scored by kernel values. The linear kernel has fewer features."""
-        return self._kernel.name != "linear"
 
     def _model_of_values(self, coefs: Vector) -> Vector:
         """Return models of the kernel values with the same scores as models of the features."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import DTypeLike
 
-from pairgram._support.checks import AnyArray, Vector
+from pairgram._support.checks import AnyArray, ArgumentError, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import ActivationName, check_parameters, stored
 from pairgram._support.row_warnings import warn_of_rows
@@ -52,7 +52,7 @@ def _require_nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) ->
     """Raise a ValueError unless the settings and arrays of nodes agree with each other."""
     bias = arrays["map_bias"]
     for begin, end, kind in segments(settings["fitted"]["activation_"], len(bias)):
-        require(kind != "gaussian" or (bias[begin:end] > 0).all(), NEED_POSITIVE)
+        require(kind != "gaussian" or (bias[begin:end] >= 0).all(), NEED_POSITIVE)
 
 
 @dataclass(eq=False, repr=False)
@@ -146,27 +146,21 @@ class RandomNodes(FeatureMap):
 
     def _draw(self, n_features: int) -> None:
         """Draw the nodes for a number of features."""
-        check_parameters(self, "n_nodes", "activation")
+        check_parameters(self, "n_nodes", "activation", "weight_range", "bias_range")
         n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
         self._segments = segments(self.activation, n_nodes)
         self.activation_ = self.activation
-        weight_range = check_range("weight_range", self.weight_range)
-        bias_range = check_range("bias_range", self.bias_range)
-        if bias_range[0] < 0 and any(kind == "gaussian" for *_, kind in self._segments):
-            raise ValueError(
-                f"{NEED_POSITIVE}, but bias_range={bias_range} reaches below 0: take one of "
-                "positive numbers, such as (0, 1), the default"
+        lowest, highest = self.bias_range
+        if (lowest < 0 or highest == 0) and any(kind == "gaussian" for *_, kind in self._segments):
+            raise ArgumentError(
+                "bias_range",
+                f"must have no numbers below 0, such as (0, 1), the default: {NEED_POSITIVE}, got "
+                f"{lowest, highest}",
             )
         rng = generator(self.random_state)
-        shape = (n_features, n_nodes)
-        self.weights_ = rng.uniform(*weight_range, shape)
-        self.bias_ = rng.uniform(*bias_range, n_nodes)
-        for begin, end, kind in self._segments:
-            if kind == "gaussian" and (self.bias_[begin:end] <= 0).any():
-                raise ValueError(
-                    f"{NEED_POSITIVE}, but bias_range={bias_range} gave others: take a higher one"
-                )
+        self.weights_ = rng.uniform(*self.weight_range, (n_features, n_nodes))
+        self.bias_ = rng.uniform(lowest, highest, n_nodes)
 
     def _as_linear(self) -> LinearNodes | None:
         """Return the matrix and the offsets if all nodes are linear, otherwise None."""
@@ -262,19 +256,6 @@ def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
     settings = first.get_params() | {"n_nodes": sum(m.n_nodes for m in maps)}
     settings["fitted"] = {"activation_": first.activation_}
     return RandomNodes._restore(arrays, settings)
-
-
-def check_range(name: str, value: Any) -> tuple[float, float]:
-    """Return a range as floats; it must be a pair low <= high of finite numbers."""
-    try:
-        low, high = map(float, value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a pair of numbers, got {value!r}") from None
-    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-        raise ValueError(f"{name} must be a pair low <= high of finite numbers, got {value!r}")
-    if not np.isfinite(high - low):
-        raise ValueError(f"{name} must be a range whose width is finite, got {value!r}")
-    return low, high
 
 
 @dataclass(frozen=True, eq=False)

@@ -399,6 +399,4 @@ def _one(steps: list[Any]) -> Any:
 
 def chain_of(data: Any) -> Chain:
     """Return the fitted steps of a `RankingData`, whose gaps are filled."""
-    if data.feature_map is None and data.applied is None:
-        return AS_IT_IS
     return Chain.of_map(whole_map(data))

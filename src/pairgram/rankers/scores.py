@@ -33,7 +33,6 @@ from pairgram.features.feature_map import (
     require_finite_row,
     scorer_of,
     scores_of_rows,
-    scores_sparse,
 )
 from pairgram.features.gaps import filled
 from pairgram.features.row_values import Chain
@@ -268,8 +267,7 @@ def _scores_of(ranker: BaseEstimator, feature_map: Transformer | None, X: Matrix
         return RowScorer([(None, _vector(ranker.coef_))]).scores(X)
     if not is_known(feature_map):
         return _mapped_scores(ranker, feature_map, X)
-    compiled = scores_sparse(feature_map) or not scipy.sparse.issparse(X)
-    scorer = _prepared(ranker, feature_map, X.dtype) if compiled else None
+    scorer = _prepared(ranker, feature_map, X.dtype)
     if scorer is None:
         return _mapped_scores(ranker, feature_map, X)
     return scorer.scores(X)

@@ -20,7 +20,7 @@ from pairgram._support.row_warnings import loses_narrow
 from pairgram.data.dataset import RankingData, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries
-from pairgram.features.feature_map import is_compiled
+from pairgram.features.feature_map import is_known
 from pairgram.features.inputs import parts_of
 from pairgram.features.kernel_map import Kernel, is_made, kernel_between, linear_kernel_map
 from pairgram.features.random_nodes import reduce_nodes
@@ -231,7 +231,7 @@ class Coordinates:
                 of_lists = self.data.as_scope(settings[0])
                 H = less_shared(H, of_lists.queries.index(), of_lists.v)
         else:
-            ours = is_compiled(self.data.feature_map)  # other maps may return X itself
+            ours = is_known(self.data.feature_map)  # other maps may return X itself
             H = np.array(H, dtype=np.float64, copy=None if ours else True)
             if of_pairs:
                 _centre(H, self.data.as_scope(settings[0]))
