@@ -1,4 +1,4 @@
-"""Warnings of columns that a kernel hardly sees, and of packed bits."""
+"""Warnings of columns that a kernel hardly sees."""
 
 import contextlib
 
@@ -95,33 +95,3 @@ def test_rare_bits_and_a_column_that_does_not_vary_are_no_reason():
     pg.RandomFourier(3).fit(rows)
     pg.RandomFourier(3).fit(sp.csr_array(rare))
     pg.RandomFourier(3).fit(np.zeros((50, 3)))
-
-
-@pytest.mark.parametrize("kernel", ["tanimoto", "minmax"])
-def test_packed_bits_are_noticed(kernel):
-    rng = np.random.default_rng(0)
-    for share in (0.02, 0.1, 0.4):
-        bits = (rng.random((60, 512)) < share).astype(np.uint8)
-        packed = np.packbits(bits, axis=1)
-        pg.RankRLS(feature_map=pg.Kernel(kernel)).fit(bits, np.arange(60.0))
-        for rows in (packed, packed.astype(float), sp.csr_array(packed), pd.DataFrame(packed)):
-            for call in (
-                lambda rows=rows: pg.RankRLS(feature_map=pg.Kernel(kernel)).fit(
-                    rows, np.arange(60.0)
-                ),
-                lambda rows=rows: pg.kernel_matrix(rows, kernel=kernel),
-                lambda rows=rows: pg.Nystroem(kernel, n_components=5, random_state=0).fit(rows),
-            ):
-                with pytest.warns(UserWarning, match=r"looks like packed bits.*np\.unpackbits"):
-                    call()
-    pg.kernel_matrix(packed)  # another kernel knows no bits
-    bits = bits - bits.mean(axis=0)
-    for rows in (bits, (bits / bits.std(axis=0)).astype(np.float32), pd.DataFrame(bits)):
-        with pytest.warns(UserWarning, match="looks like bits that were standardised or centred"):
-            pg.RankRLSCV(feature_map=pg.Kernel(kernel), cv=3).fit(rows, np.arange(60.0))
-    pg.kernel_matrix(np.c_[bits, rng.normal(size=60)], kernel=kernel)
-    bits[:, 0] = 0
-    with pytest.warns(UserWarning, match=r"such as -0\.\d+ and 0\.\d+, but kernel"):
-        pg.kernel_matrix(bits, kernel=kernel)
-    for rows in (rng.poisson(2.0, (60, 50)), rng.random((60, 50)) * 200, np.zeros((3, 4))):
-        pg.kernel_matrix(rows, kernel=kernel)

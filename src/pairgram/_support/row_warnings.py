@@ -32,11 +32,6 @@ MANY_SMALL = 1 / 3
 # There is a warning where a path may lose more of a narrow column than this share, as default
 # ridges do from there on.
 LOST = 1e-6
-# Rows look like packed bits if more than this share of their bytes above 0 are at least 16. Half of
-# all bytes with one set bit are.
-PACKED_FROM, PACKED_SHARE = 16, 0.25
-# These kernels take a column for each bit or count.
-OF_BITS = ("tanimoto", "minmax")
 
 # What is told of a data set among many: a message of each kind. Columns without any value have
 # kinds of their own, and no message: one warning names them all.
@@ -67,11 +62,6 @@ def tell(kind: str, message: str) -> None:
         heard.setdefault(kind, message)
     elif not _silent.get():
         warn_caller(message, UserWarning)
-
-
-def is_heard() -> bool:
-    """Tell whether what is said of rows comes to anybody."""
-    return not _silent.get() or _heard.get() is not None
 
 
 def warn_of_equal_labels() -> None:
@@ -152,10 +142,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
 
     Nodes that are not linear, and kernels of distances or powers, mix all columns in one number, to
     which columns of small standard deviation hardly contribute. They warn if at least a third of
-    the columns that vary have a standard deviation below a hundredth of the largest. Kernels of
-    bits and counts take a column for each bit or count, not the bytes of `numpy.packbits`. They
-    warn if all values are whole numbers from 0 to 255, and more than a quarter of those that are
-    not 0 are 16 or more; or if every column has two values, one below 0 and one above.
+    the columns that vary have a standard deviation below a hundredth of the largest.
 
     Parameters
     ----------
@@ -169,14 +156,12 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     -----
     Up to 1,024 evenly spaced rows are examined. Standard deviations need at least 20 rows.
     """
-    if not is_heard():
+    if _silent.get() and _heard.get() is None:  # nobody hears it
         return
     kernel = feature_map if isinstance(feature_map, str) else getattr(feature_map, "kernel", None)
     activation = getattr(feature_map, "activation", "linear")
     if kernel in OF_DISTANCES:
         _warn_of_spreads(X, names, f"the {kernel} kernel")
-    elif kernel in OF_BITS:
-        _warn_of_bits(X, kernel)
     elif kernel is None and activation != "linear" and {*activation} != {"linear"}:
         _warn_of_spreads(X, names, "nodes that are not linear")
 
@@ -253,29 +238,3 @@ def _warn_of_spreads(X: Matrix, names: Sequence[Any] | None, what: str) -> None:
         f"smallest in {described(ignored)}{', counted from 0' * (names is None)}. Scale them "
         "alike, as with feature_map='standard' of a ranker or StandardScaler in a Pipeline",
     )
-
-
-def _warn_of_bits(X: Matrix, kernel: str) -> None:
-    rows = sample_of(X)
-    if rows.shape[0] >= FEWEST_ROWS and not scipy.sparse.issparse(rows):
-        ends = rows.min(axis=0), rows.max(axis=0)
-        two_signs = (ends[0] == ends[1]) | ((ends[0] < 0) & (ends[1] > 0))
-        binary = ((rows == ends[0]) | (rows == ends[1])).all(axis=0)
-        at = int(np.argmax(ends[0] < ends[1]))
-        if ends[0][at] < ends[1][at] and (two_signs & binary).all():
-            tell(
-                "bits",
-                "X looks like bits that were standardised or centred, with two values in a "
-                f"column, such as {ends[0][at]:.3g} and {ends[1][at]:.3g}, but kernel={kernel!r} "
-                "takes bits as they are, 0 and 1",
-            )
-    values = rows.data if scipy.sparse.issparse(rows) else rows[rows != 0]
-    if not len(values) or values.max() > 255 or values.min() < 0 or (values % 1 != 0).any():
-        return
-    if np.count_nonzero(values >= PACKED_FROM) > PACKED_SHARE * np.count_nonzero(values):
-        tell(
-            "packed bits",
-            f"X looks like packed bits, with whole numbers up to {values.max():g}, but "
-            f"kernel={kernel!r} takes a column for each bit or count: np.unpackbits(X, axis=1) "
-            "makes them",
-        )
