@@ -454,7 +454,7 @@ def test_wrong_data_leaves_the_file_as_it_was(tmp_path):
     nan[2, 1] = np.nan
     cases = [((nan, y), {}), ((sp.csr_array(nan), y), {}), ((X, y, ["a", "b", "c#"]), {})]
     for arguments, options in [*cases, ((X, y), {"comments": ["a", "b", "\ud800"]})]:
-        with pytest.raises(ValueError, match="in row 2"):
+        with pytest.raises(ValueError, match="row 2"):
             dump_letor(path, *arguments, **options)
     assert path.read_text() == "kept"
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]

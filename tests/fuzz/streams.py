@@ -43,7 +43,7 @@ def prepare(folder: Path, short: bool) -> None:
                 name = f"{size} {kind} of {what}"
                 (folder / name).write_bytes(b"".join(streams))
                 lengths = np.cumsum([len(stream) for stream in streams])
-                padding = (0, 4, 8) if "padded" in what else (0,)
+                padding = range(9) if "padded" in what else (0,)
                 ends[name] = [int(length) - zeros for length in lengths for zeros in padding]
     (folder / "ends.json").write_text(json.dumps(ends))
 

@@ -1,7 +1,5 @@
 """`fuse` beside slow references, values by hand, and what no order or scale may change."""
 
-from collections import namedtuple
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -307,8 +305,7 @@ def test_every_form_of_a_run_is_taken(tmp_path):
     columns = [(q, d, s) for q, own in BM25.items() for d, s in own.items()]
     frame = pd.DataFrame(columns, columns=["qid", "docno", "score"])
     write_run(tmp_path / "bm25.run", *(frame[name] for name in frame))
-    ScoredDoc = namedtuple("ScoredDoc", "query_id doc_id score")
-    forms = [BM25, frame, dict(frame), tmp_path / "bm25.run", [ScoredDoc(*row) for row in columns]]
+    forms = [BM25, frame, dict(frame), tmp_path / "bm25.run"]
     expected = fuse([BM25, DENSE])
     for form in forms:
         for name, column in fuse([form, DENSE]).run.items():

@@ -3,7 +3,6 @@
 import gzip
 import re
 import tempfile
-from collections import namedtuple
 from itertools import pairwise
 from pathlib import Path
 
@@ -138,8 +137,6 @@ def test_every_form_gives_the_same(tmp_path):
     (tmp_path / "run.gz").write_bytes(gzip.compress((tmp_path / "run.gz.txt").read_bytes()))
     lines = [f"{q}\t0 {d}   {v}\n" for q, own in qrels.items() for d, v in own.items()]
     (tmp_path / "qrels").write_text("# by hand\n" + "\n".join(lines), encoding="utf-8")
-    Qrel = namedtuple("Qrel", "query_id doc_id relevance iteration")
-    ScoredDoc = namedtuple("ScoredDoc", "query_id doc_id score")
     shapes = [
         (tmp_path / "qrels", str(tmp_path / "run.gz")),
         (read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run.gz")),
@@ -150,10 +147,6 @@ def test_every_form_gives_the_same(tmp_path):
         ),
         (pd.DataFrame(columns(qrels, ("q_id", "doc_id", "score"))), Ranx(run)),
         (Ranx(qrels), columns(run, ("q_id", "docid", "score"))),
-        (
-            [Qrel(q, d, v, "0") for q, own in qrels.items() for d, v in own.items()],
-            (ScoredDoc(q, d, v) for q, own in run.items() for d, v in own.items()),
-        ),
     ]
     for some_qrels, some_run in shapes:
         assert evaluate_run(some_qrels, some_run, ["map", "ndcg@10"]) == expected

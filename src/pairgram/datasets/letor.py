@@ -11,23 +11,32 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from contextlib import nullcontext
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 import pairgram._core as _core
 from pairgram._support import limits, machine as memory
-from pairgram._support.arrays import checked_sparse, real_array
-from pairgram._support.checks import AnyArray, Rows, Vector, not_finite
+from pairgram._support.arrays import checked_sparse, object_array, real_array
+from pairgram._support.checks import (
+    AnyArray,
+    ArgumentError,
+    Rows,
+    Vector,
+    not_finite,
+    require_finite,
+    verbatim,
+)
 from pairgram._support.files import kind_of_binary, naming, replacing, shown
 from pairgram._support.machine import thread_count
-from pairgram.data.queries import Queries, as_ids
+from pairgram._support.parameters import check_size
+from pairgram.data.queries import id_texts
 
 if TYPE_CHECKING:
-    from pairgram._support.types import RowsLike, Sparse
+    from pairgram._support.types import RowsLike
 
 # The errors that reading a damaged file raises. An OSError for damage has no errno, whereas one of
 # the system has.
@@ -38,17 +47,16 @@ def unpacked(raw: io.BufferedReader) -> tuple[str, IO[bytes]]:
     """Return (the kind of compression, a file object for the contents) of an open file.
 
     The kind is found from the first bytes. Reading raises one of `DAMAGE` if the file is damaged,
-    is cut off, or has other data at its end. A stream may be followed by another stream of the same
-    kind. A stream of gzip may also be followed by any number of zero bytes, and one of xz by a
-    multiple of 4.
+    is cut off, or has other data at its end. A stream may be followed by zero bytes, and by another
+    stream of the same kind.
     """
     head = raw.peek(6)
     if head.startswith(b"\x1f\x8b"):
         return "gzip", gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
     if head.startswith(b"\xfd7zXZ\x00"):
-        return "xz", io.BufferedReader(_Streams(raw, _xz_stream, padded=True))
+        return "xz", io.BufferedReader(_Streams(raw, lzma.LZMADecompressor))
     if head.startswith(b"BZh"):
-        return "bzip2", io.BufferedReader(_Streams(raw, bz2.BZ2Decompressor, padded=False))
+        return "bzip2", io.BufferedReader(_Streams(raw, bz2.BZ2Decompressor))
     return "plain", raw
 
 
@@ -69,10 +77,6 @@ def lines_of(raw: io.BufferedReader, name: str) -> Iterator[tuple[int, bytes]]:
         raise ValueError(f"{name}: the {kind} data are damaged: {error}") from None
 
 
-def _xz_stream() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ)
-
-
 class _Streams(io.RawIOBase):
     """The contents of streams that follow each other.
 
@@ -80,44 +84,29 @@ class _Streams(io.RawIOBase):
     whatever follows. Damage at the start of a later stream would silently drop the rest.
     """
 
-    def __init__(self, raw: IO[bytes], begin: Callable[[], Any], *, padded: bool) -> None:
-        self._raw = raw
-        self._begin = begin
-        self._padded = padded  # whether multiples of 4 zero bytes may follow a stream
-        self._stream = begin()
-        self._input = b""  # bytes that have been read for the stream
-        self._ended = False
+    def __init__(self, raw: IO[bytes], begin: Callable[[], Any]) -> None:
+        self._raw, self._begin, self._stream = raw, begin, begin()
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while not self._ended:
-            if self._stream.eof:
-                self._begin_next()
-                continue
+        text = b""
+        while not text:
             packed = b""
-            if self._stream.needs_input:
-                packed, self._input = self._input or self._raw.read(limits.now.packed_bytes), b""
-                if not packed:
+            if self._stream.eof:
+                packed = self._stream.unused_data.lstrip(b"\0")
+                while not packed:
+                    if not (more := self._raw.read(limits.now.packed_bytes)):
+                        return 0
+                    packed = more.lstrip(b"\0")
+                self._stream = self._begin()
+            elif self._stream.needs_input:
+                if not (packed := self._raw.read(limits.now.packed_bytes)):
                     raise EOFError("the file ends within a stream")
             text = self._stream.decompress(packed, len(buffer))
-            if text:
-                buffer[: len(text)] = text
-                return len(text)
-        return 0
-
-    def _begin_next(self) -> None:
-        """Begin the stream after one that has ended, if there is one."""
-        rest, n_zeros = self._stream.unused_data or self._raw.read(limits.now.packed_bytes), 0
-        while self._padded and rest.startswith(b"\0"):
-            stripped = rest.lstrip(b"\0")
-            n_zeros += len(rest) - len(stripped)
-            rest = stripped or self._raw.read(limits.now.packed_bytes)
-        if n_zeros % 4:
-            raise lzma.LZMAError(f"found {n_zeros} zero bytes after a stream, want a multiple of 4")
-        self._ended = not rest
-        self._stream, self._input = self._begin(), rest
+        buffer[: len(text)] = text
+        return len(text)
 
 
 # A thread parses this many bytes at a time: they and their numbers fit into its cache.
@@ -172,29 +161,6 @@ class LetorError(ValueError):
         return cls(name, int(line), f"{text}(", width, ")")
 
 
-Loaded = tuple[Any, Vector, AnyArray | None]
-
-
-@overload
-def load_letor(
-    path: str | os.PathLike[str],
-    *,
-    dtype: DTypeLike = ...,
-    sparse: bool = ...,
-    n_features: int | None = ...,
-    zero_based: bool = ...,
-    comments: Literal[False] = ...,
-) -> Loaded: ...
-@overload
-def load_letor(
-    path: str | os.PathLike[str],
-    *,
-    dtype: DTypeLike = ...,
-    sparse: bool = ...,
-    n_features: int | None = ...,
-    zero_based: bool = ...,
-    comments: Literal[True],
-) -> tuple[Any, Vector, AnyArray | None, list[str]]: ...
 def load_letor(
     path: str | os.PathLike[str],
     *,
@@ -203,7 +169,7 @@ def load_letor(
     n_features: int | None = None,
     zero_based: bool = False,
     comments: bool = False,
-) -> Any:
+) -> tuple[Any, ...]:
     r"""Read a LETOR (SVMlight) file.
 
     Its lines are ``label qid:ID index:value ... # comment``.
@@ -244,8 +210,8 @@ def load_letor(
     ValueError
         If the file has no row, or if a dense `X` would not fit into memory.
 
-        If a compressed file is damaged, is cut off, or has other data after its streams. (Zero
-        bytes may follow the streams of gzip, and a multiple of 4 zero bytes those of xz.)
+        If a compressed file is damaged, is cut off, or has other data than zero bytes after its
+        streams.
 
         If a line is wrong: a label or value is not a finite number of `dtype`; an index is not a
         decimal integer, is 0 (unless `zero_based`), exceeds `n_features` or 2^31 - 1, or does not
@@ -302,12 +268,14 @@ def read_letor(
     n_features: int | None = None,
     zero_based: bool = False,
     comments: bool = False,
-) -> Any:
+) -> tuple[Any, ...]:
     """Do the work of `load_letor` for an open file, which messages call `name`."""
-    parser_type = _parser_type(dtype)
+    parsers = {np.dtype(np.float64): _core.LetorParser64, np.dtype(np.float32): _core.LetorParser32}
+    if np.dtype(dtype) not in parsers:
+        raise ValueError(f"dtype must be float64 or float32, got {np.dtype(dtype)}")
     if n_features is not None:
-        n_features = _check_n_features(n_features)
-    parser = _parsed(parser_type, raw, name, n_features, zero_based, comments)
+        n_features = check_size("n_features", n_features, 1, MAX_FEATURES)
+    parser = _parsed(parsers[np.dtype(dtype)], raw, name, n_features, zero_based, comments)
     y, qid = parser.labels(), _ids(parser)
     notes = parser.comments() if comments else None
     X = _take_csr(parser) if sparse else _take_dense(parser, name, n_features)
@@ -363,23 +331,6 @@ def _parsed(
     return parser
 
 
-def _parser_type(dtype: DTypeLike) -> Any:
-    found = np.dtype(dtype)
-    if found == np.float64:
-        return _core.LetorParser64
-    if found == np.float32:
-        return _core.LetorParser32
-    raise ValueError(f"dtype must be float64 or float32, got {found}")
-
-
-def _check_n_features(n_features: object) -> int:
-    if isinstance(n_features, bool) or not isinstance(n_features, (int, np.integer)):
-        raise TypeError(f"n_features must be None or an integer, got {n_features!r}")
-    if not 1 <= n_features <= MAX_FEATURES:
-        raise ValueError(f"n_features must be from 1 to 2^31 - 1, got {n_features}")
-    return int(n_features)
-
-
 def _feed(parser: Any, raw: io.BufferedReader, name: str) -> None:
     """Feed the parser the bytes of the file, unpacked."""
     buffer = memoryview(bytearray(limits.now.chunk_bytes))
@@ -420,14 +371,11 @@ def _ids(parser: Any) -> AnyArray | None:
     return texts
 
 
-def as_text_ids(ids: AnyArray) -> NDArray[np.object_]:
+def as_text_ids(ids: AnyArray) -> AnyArray:
     """Return integer ids as an object array of their texts; return texts as they are."""
     if ids.dtype == object:
         return ids
-    queries = Queries.make(len(ids), qid=ids)
-    assert queries.ids is not None
-    texts = np.array([str(value) for value in queries.ids.tolist()], dtype=object)
-    return np.asarray(texts[queries.index()])
+    return object_array(id_texts(ids, len(ids), "qid"))
 
 
 def _take_dense(parser: Any, name: str, wanted: int | None) -> AnyArray:
@@ -485,10 +433,10 @@ def dump_letor(
         duplicates summed), so `load_letor` may need the argument `n_features`.
     y : array-like of shape (n_rows,)
         Labels, any finite numbers.
-    qid : array-like of shape (n_rows,) of integers or str, or None
-        A str must be an id as `load_letor` describes it: 1 to 255 bytes, without ``#``, blanks and
-        control characters, and without ``:`` after a digit. Two different ids must not have the
-        same text, such as 1 and "1", because they would be one query in the file.
+    qid : array-like of shape (n_rows,), or None
+        The text of an id must be one as `load_letor` describes it: 1 to 255 bytes, without ``#``,
+        blanks and control characters, and without ``:`` after a digit. Two different ids must not
+        have the same text, such as 1 and "1", because they would be one query in the file.
     comments : sequence of n_rows str, or None
         Comments without newlines, carriage returns and NUL. "" writes no comment. Spaces and
         tabs at the ends are lost on reading.
@@ -511,21 +459,24 @@ def dump_letor(
     >>> from pairgram.datasets import dump_letor
     >>> dump_letor("one.txt.gz", [[0.1, 3.0]], [1], qid=["q"], comments=["doc 1"])
     """
-    values, indptr, indices = _matrix(X, bool(zero_based))
+    values, indptr, indices = _matrix(X)
     n_rows = values.shape[0] if indptr is None else len(indptr) - 1
     labels = real_array(y, "y")
     if labels.shape != (n_rows,):
         raise ValueError(f"y must have shape ({n_rows},), one per row of X, got {labels.shape}")
     if (row := not_finite(labels)) is not None:
         raise ValueError(f"y must be finite, got {labels[row]} in row {row}")
-    ids = None if qid is None else _id_texts(qid, n_rows)
+    ids = None if qid is None else id_texts(qid, n_rows, "qid")
+    what = "of 1 to 255 bytes, without '#', blanks, control characters and ':' behind a digit"
+    _check_texts("qid", ids or (), what, _core.is_letor_id)
     if comments is not None:
-        comments = _check_comments(comments, n_rows)
+        if isinstance(comments, str) or len(comments) != n_rows:
+            raise ValueError(f"comments must be a sequence of {n_rows} str, one per row of X")
+        _check_texts("comments", comments, "text without newlines and NUL", _is_one_line)
     name = os.path.realpath(os.fspath(path))
     with replacing(path) as raw, compressing(raw, name) as file:
         for first in range(0, n_rows, _ROWS_PER_WRITE):
             rows = slice(first, min(first + _ROWS_PER_WRITE, n_rows))
-            _check_finite(values, indptr, rows)
             file.write(
                 _core.format_letor(
                     values,
@@ -541,114 +492,62 @@ def dump_letor(
             )
 
 
-def _matrix(X: Any, zero_based: bool) -> tuple[AnyArray, Rows | None, Rows | None]:
+def _matrix(X: Any) -> tuple[AnyArray, Rows | None, Rows | None]:
     """Return X as (values, None, None) or, if sparse, as canonical CSR (data, indptr, indices)."""
     is_sparse = sp.issparse(X)  # a plain bool, because the type guard does not know shapes
+    rows: Any = checked_sparse(X, "X") if is_sparse else real_array(X, "X", keep_float32=True)
+    if len(rows.shape) != 2:
+        raise ValueError(f"X must have shape (n_rows, n_features), got {rows.shape}")
+    if rows.shape[0] == 0:
+        raise ValueError("X must have a row: a LETOR file has one or more")
+    if rows.shape[1] > MAX_FEATURES:
+        raise ValueError(f"X must have at most 2^31 - 1 features, got {rows.shape[1]}")
     if not is_sparse:
-        dense = real_array(X, "X", keep_float32=True)
-        _check_shape(dense.shape)
-        return dense, None, None
-    _check_shape(X.shape)
-    csr = sp.csr_array(checked_sparse(X, "X"))
+        require_finite(rows, "X")
+        return rows, None, None
+    csr = sp.csr_array(rows)
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
     n_values = int(csr.indptr[-1])
-    return (
-        real_array(csr.data[:n_values], "X", keep_float32=True),
-        np.ascontiguousarray(csr.indptr, dtype=np.int64),
-        np.ascontiguousarray(csr.indices[:n_values], dtype=np.int64),
-    )
+    values = real_array(csr.data[:n_values], "X", keep_float32=True)
+    indptr, indices = (np.ascontiguousarray(a, np.int64) for a in (csr.indptr, csr.indices))
+    require_finite(sp.csr_array((values, indices[:n_values], indptr), csr.shape), "X")
+    return values, indptr, indices[:n_values]
 
 
-def _check_shape(shape: tuple[int, ...]) -> None:
-    if len(shape) != 2:
-        raise ValueError(f"X must have shape (n_rows, n_features), got {shape}")
-    if shape[0] == 0:
-        raise ValueError("X must have a row: a LETOR file has one or more")
-    if shape[1] > MAX_FEATURES:
-        raise ValueError(f"X must have at most 2^31 - 1 features, got {shape[1]}")
-
-
-def _check_finite(values: AnyArray, indptr: Rows | None, rows: slice) -> None:
-    part = values[rows] if indptr is None else values[indptr[rows.start] : indptr[rows.stop]]
-    finite = np.isfinite(part)
-    if finite.all():
-        return
-    at = int(np.argmin(finite))
-    if indptr is None:
-        row = rows.start + at // part.shape[1]
-    else:
-        row = int(np.searchsorted(indptr, indptr[rows.start] + at, side="right")) - 1
-    raise ValueError(f"X must be finite, got {part.ravel()[at]} in row {row}")
-
-
-def _id_texts(qid: ArrayLike, n_rows: int) -> list[str]:
-    ids = as_ids(qid, n_rows)
-    if ids.dtype.kind == "i":
-        return [str(value) for value in ids.tolist()]
-    texts: list[str] = []
-    of_text: dict[str, tuple[Any, int]] = {}  # for every text, its id and its first row
-    for row, value in enumerate(ids.tolist()):
-        if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise TypeError(f"qid must be integers or str, got {value!r} in row {row}")
-        text = str(value)
-        known, first = of_text.setdefault(text, (value, row))
-        if first == row:
-            _check_id(text, row)
-        elif known != value:
-            raise ValueError(
-                f"qid must not hold ids of one text, which a file cannot tell apart, got {known!r} "
-                f"in row {first} and {value!r} in row {row}"
+def _check_texts(
+    name: str, texts: Sequence[object], what: str, is_right: Callable[[str], bool]
+) -> None:
+    """Raise a ValueError that names the first of some texts that is not right, or no Unicode."""
+    for row, text in enumerate(texts):
+        if not (isinstance(text, str) and _is_unicode(text) and is_right(text)):
+            raise ArgumentError(
+                name, f"must be {what}, got {verbatim(repr(text))} in {{place}}", row=row
             )
-        texts.append(text)
-    return texts
 
 
-def _check_id(text: str, row: int) -> None:
-    _utf8(text, "qid", row)
-    if not _core.is_letor_id(text):
-        raise ValueError(
-            "qid must be of 1 to 255 bytes, without '#', blanks and control characters, and "
-            f"without ':' behind a digit, as in a feature; got {text!r} in row {row}"
-        )
-
-
-def _check_comments(comments: Sequence[str], n_rows: int) -> list[str]:
-    if isinstance(comments, str) or len(comments) != n_rows:
-        raise ValueError(f"comments must be a sequence of {n_rows} str, one per row of X")
-    for row, comment in enumerate(comments):
-        if not isinstance(comment, str):
-            raise TypeError(f"comments must be str, got {comment!r} in row {row}")
-        if any(c in comment for c in "\n\r\0"):
-            raise ValueError(
-                f"comments must be free of newlines and NUL, got {comment!r} in row {row}"
-            )
-        _utf8(comment, "comments", row)
-    return list(comments)
-
-
-def _utf8(text: str, name: str, row: int) -> None:
+def _is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} must be valid Unicode, got {text!r} in row {row}") from None
+        return False
+    return True
 
 
-@contextmanager
-def compressing(raw: IO[bytes], name: str) -> Iterator[IO[bytes]]:
-    """Yield a file whose contents are written compressed if the name says so."""
+def _is_one_line(text: str) -> bool:
+    return not any(c in text for c in "\n\r\0")
+
+
+def compressing(raw: IO[bytes], name: str) -> Any:
+    """Return a context of a file whose contents are written to another, compressed if its name
+    says so.
+    """
     if name.endswith(".gz"):  # no name and time are written, so that equal data make equal files
-        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-            yield packed  # type: ignore[misc]
-    elif name.endswith(".xz"):
-        with lzma.LZMAFile(raw, "wb") as packed_xz:
-            yield packed_xz
-    elif name.endswith(".bz2"):
-        with bz2.BZ2File(raw, "wb") as packed_bz2:
-            yield packed_bz2
-    else:
-        yield raw
+        return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
+    if name.endswith(".xz"):
+        return lzma.LZMAFile(raw, "wb")
+    return bz2.BZ2File(raw, "wb") if name.endswith(".bz2") else nullcontext(raw)
 
 
 _N_FOLDS = 5
@@ -836,16 +735,13 @@ def padded(parts: list[LetorData]) -> list[LetorData]:
     return parts
 
 
-def _widened(X: Sparse, n_features: int) -> Any:
+def _widened(X: Any, n_features: int) -> Any:
     n_rows, n_own = X.shape
     if n_own == n_features:
         return X
-    is_sparse = sp.issparse(X)  # a plain bool, because the type guard does not cover arrays
-    if is_sparse:
+    if sp.issparse(X):
         return sp.csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
-    wide = np.zeros((n_rows, n_features), dtype=X.dtype)
-    wide[:, :n_own] = X
-    return wide
+    return np.pad(X, ((0, 0), (0, n_features - n_own)))
 
 
 def _stacked(parts: list[LetorData]) -> LetorData:

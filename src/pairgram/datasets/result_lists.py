@@ -1,4 +1,4 @@
-"""Result lists and judgements in any of their forms: files, frames, dicts and named tuples."""
+"""Result lists and judgements in any of their forms: files, frames and dicts."""
 
 from __future__ import annotations
 
@@ -57,15 +57,10 @@ def _lists(source: object, argument: str, number: str, reader: str) -> Lists:
                 lists[query] = dict(zip(names, _numbers(own.values(), argument), strict=True))
             return lists
         names = list(source)
-    elif names is None and isinstance(source, Iterable):  # ir_measures
-        rows = list(source)
-        names = getattr(rows[0], "_fields", None) if rows else None
-        if names is not None:
-            source = dict(zip(names, zip(*rows, strict=True), strict=True))
     if names is None:
         raise TypeError(
-            f"{argument} must be a path, a data frame, a dict of columns or of dicts, or named "
-            f"tuples, got {type(source).__name__}"
+            f"{argument} must be a path, a data frame, or a dict of columns or of dicts, got "
+            f"{type(source).__name__}"
         )
     ids, documents, values = (
         _column(source, list(names), which, argument) for which in ("qid", "docno", number)

@@ -97,9 +97,9 @@ def fuse(
     ----------
     runs : dict of names to runs, or list of runs
         At least two runs, each in one of the forms of `evaluate_run`: a file of TREC, a data frame,
-        a dict of columns or of dicts, or ir_measures' named tuples. A higher score is better. A
-        score NaN leaves a document out.
-    qrels : path, data frame, mapping, iterable of named tuples, or None
+        or a dict of columns or of dicts. A higher score is better. A score NaN leaves a document
+        out.
+    qrels : path, data frame, mapping or None
         Judgements of some of the queries, in the forms of `evaluate_run`, for learnt weights alone.
         A document without a judgement is not relevant.
     method : str, fitted ranker or None

@@ -46,19 +46,19 @@ def evaluate_run(
 
     Parameters
     ----------
-    qrels : path, data frame, mapping, or iterable of named tuples
+    qrels : path, data frame or mapping
         The judgements, in one of these forms:
 
         - a TREC file, see `read_qrels`;
         - a frame of pandas, polars or pyarrow, or a dict of columns. One column is named ``qid``,
           ``query_id`` or ``q_id``, one ``docno``, ``doc_id`` or ``docid``, and one ``label``,
           ``relevance``, ``rel`` or ``score``;
-        - a dict of query ids to dicts of document ids to labels, as in pytrec_eval and ranx;
-        - ir_measures' ``Qrel`` tuples.
-    run : path, data frame, mapping, or iterable of named tuples
+        - a dict of query ids to dicts of document ids to labels, as in pytrec_eval and ranx. Tuples
+          of ir_measures become a frame by ``pandas.DataFrame(tuples)``.
+    run : path, data frame or mapping
         The result lists, in the same forms: a file (see `read_run`), columns with ``score`` as the
-        number, a dict of dicts, or ir_measures' ``ScoredDoc`` tuples. A document without a
-        judgement is not relevant. A document with the score NaN is left out.
+        number, or a dict of dicts. A document without a judgement is not relevant. A document with
+        the score NaN is left out.
     metrics : str, Metric, or iterable of them
         Metrics that rank, by the names of `get_metric`, trec_eval ("map", "P_10", "ndcg_cut_10",
         "recip_rank", "Rprec", "success_5") or ir_measures ("AP", "nDCG@10", "RR"). Also trec_eval's
