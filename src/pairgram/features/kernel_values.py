@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
-from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 import pairgram._core as _core
@@ -18,12 +17,15 @@ from pairgram._support import limits, machine as memory
 from pairgram._support.arrays import block_rows, blocks
 from pairgram._support.checks import AnyArray, Vector, not_finite
 from pairgram._support.machine import deadline, single_threaded_blas, thread_count
+from pairgram.features.feature_map import dense
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix
 
 # Kernels with k(x, x) = 1, and so with no larger value.
 AT_MOST_ONE = ("rbf", "laplacian", "tanimoto", "minmax")
+# Kernels of sums of absolute differences.
+OF_ABSOLUTE = ("laplacian", "minmax")
 # What takes less memory than a kernel matrix.
 NYSTROEM = ", or approximate the kernel, by Nystroem as the feature_map of RankRLS or RankSVM"
 
@@ -89,104 +91,41 @@ class KernelFunction:
         return _core.NodeMap64(weights, bias, square, segments, origin=origin, **options)
 
 
-class Tiles:
-    """The values of a kernel for tiles of rows, in float64.
-
-    If `steady` is True, values have the same bits wherever the rows stand.
-    """
-
-    def __init__(self, kernel: KernelFunction, Z: Matrix, *, steady: bool) -> None:
-        self.kernel = kernel
-        self.steady = steady
-        # A shift changes no distances.
-        self.shift = mean_without_gaps(Z) if kernel.name == "rbf" else None
-
-    def __call__(self, x: Matrix, z: Matrix, diagonal: slice | None) -> Vector:
-        """Return k(x, z). On the diagonal, where x is z, the tile is exactly symmetric."""
-        x, z = (less(rows, self.shift) for rows in (x, z))
-        name = self.kernel.name
-        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
-            if name == "laplacian":
-                return _exp_of(_manhattan(x, z), -self.kernel.gamma)
-            if name == "minmax":
-                return _minmax(x, z)
-            K = _dots(x, z if diagonal is None else x, self.steady)
-            if diagonal is not None:
-                K = (K + K.T) / 2
-            if name == "polynomial":
-                K *= self.kernel.gamma
-                K += self.kernel.coef0
-                return np.power(K, self.kernel.degree, out=K)
-            if name == "linear":
-                return K
-            sums = _squares(x)[:, None] + _squares(z)
-            if name == "tanimoto":
-                sums -= K
-                return np.divide(K, sums, out=np.ones_like(K), where=sums != 0)
-            sums -= 2 * K
-            np.maximum(sums, 0.0, out=sums)
-            if diagonal is not None:
-                np.fill_diagonal(sums, 0.0)
-            return _exp_of(sums, -self.kernel.gamma)
-
-
-def mean_without_gaps(rows: Matrix) -> Vector:
-    """Return the mean of the rows, but 0 in columns of which sparse rows leave out entries."""
-    mean = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
-    if not scipy.sparse.issparse(rows):
-        return mean
-    entries = np.bincount(rows.indices, minlength=rows.shape[1])
-    return np.where(entries == rows.shape[0], mean, 0.0)
-
-
-def less(rows: Matrix, shift: Vector | None) -> Any:
-    """Return the rows in float64, less a shift."""
-    rows = rows.astype(np.float64, copy=False)
-    if shift is None or not shift.any():
-        return rows
-    if scipy.sparse.issparse(rows):
-        ones = scipy.sparse.csr_array(np.ones((rows.shape[0], 1)))
-        return rows - ones @ scipy.sparse.csr_array(shift[None])
-    return rows - shift
-
-
-def _dots(x: Matrix, z: Matrix, steady: bool) -> Vector:
-    if steady and not (scipy.sparse.issparse(x) or scipy.sparse.issparse(z)):
-        return _core.score_rows(np.ascontiguousarray(z), np.ascontiguousarray(x))
-    K = x @ z.T
-    return np.asarray(K.toarray() if scipy.sparse.issparse(K) else K)
-
-
-def _manhattan(x: Matrix, z: Matrix) -> Vector:
-    """Return ``‖x − z‖₁``.
-
-    Merging sparse entries takes about 20 times as long per entry as subtracting dense ones.
-    """
+def _tile(kernel: KernelFunction, x: Matrix, z: Matrix) -> Vector:
+    """Return k(x, z) of some rows."""
     if scipy.sparse.issparse(x) and scipy.sparse.issparse(z):
-        entries = (x.shape[0] + z.shape[0]) * x.shape[1]
-        if 20 * (x.nnz + z.nnz) < entries:
-            return manhattan_distances(_narrow(x), _narrow(z))
-    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
-    return cdist(x, z, "cityblock")
+        # Sparse distances take longer than sparse products. X has no say: it may be of any rows.
+        share = limits.now.dense_share / (5 if kernel.name in OF_ABSOLUTE else 1)
+        if z.shape[1] > limits.now.widest_dense or z.nnz < share * z.shape[0] * z.shape[1]:
+            rows = (scipy.sparse.csr_array(part, dtype=np.float64) for part in (x, z))
+            return _tile_of_sparse(kernel, *rows)
+    x, z = (np.require(dense(rows), np.float64, ["C", "A"]) for rows in (x, z))
+    return kernel.nodes(z, None).map(x, 1)
 
 
-def _minmax(x: Matrix, z: Matrix) -> Vector:
-    """Return ``Σ min / Σ max`` of the positive and the negative parts, or 1 for two rows of zeros.
+def _tile_of_sparse(kernel: KernelFunction, x: Any, z: Any) -> Vector:
+    """Return k(x, z) of sparse rows, where dense ones would take too much memory or time."""
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
+        if kernel.name in OF_ABSOLUTE:
+            distances = manhattan_distances(_narrow(x), _narrow(z))
+            if kernel.name == "laplacian":
+                return _exp_of(distances, -kernel.gamma)
+            # Σ max + Σ min = ‖x‖₁ + ‖z‖₁, and Σ max − Σ min = ‖x − z‖₁.
+            sizes = abs(x).sum(axis=1)[:, None] + abs(z).sum(axis=1)
+            return _share(np.maximum(sizes - distances, 0.0), sizes + distances)
+        K = (x @ z.T).toarray()
+        if kernel.name == "linear":
+            return K
+        if kernel.name == "polynomial":
+            return np.power(kernel.gamma * K + kernel.coef0, kernel.degree)
+        sums = x.power(2).sum(axis=1)[:, None] + z.power(2).sum(axis=1)
+        if kernel.name == "tanimoto":
+            return _share(K, sums - K)
+        return _exp_of(np.maximum(sums - 2 * K, 0.0), -kernel.gamma)
 
-    For wide sparse rows the sums follow from distances: ``Σ max + Σ min = ‖x‖₁ + ‖z‖₁``, and
-    ``Σ max − Σ min = ‖x − z‖₁``.
-    """
-    both = scipy.sparse.issparse(x) and scipy.sparse.issparse(z)
-    if both and x.shape[1] > limits.now.widest_dense:
-        of_x, of_z = (np.asarray(abs(rows).sum(axis=1)).ravel() for rows in (x, z))
-        sizes = of_x[:, None] + of_z
-        distances = manhattan_distances(_narrow(x), _narrow(z))
-        K, unions = np.maximum(sizes - distances, 0.0), sizes + distances
-        return np.divide(K, unions, out=np.ones_like(K), where=unions != 0)
-    x, z = (rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in (x, z))
-    weights, size = np.ascontiguousarray(z.T), len(z)
-    nodes = _core.NodeMap64(weights, sizes_in_order(z), None, [(0, size, "linear")], minmax=True)
-    return nodes.map(np.ascontiguousarray(x), 1)
+
+def _share(part: Vector, whole: Vector) -> Vector:
+    return np.divide(part, whole, out=np.ones_like(part), where=whole != 0)
 
 
 def sizes_in_order(rows: Vector) -> Vector:
@@ -200,12 +139,6 @@ def _narrow(rows: Any) -> Any:
     return scipy.sparse.csr_array(parts, shape=rows.shape)
 
 
-def _squares(rows: Matrix) -> Vector:
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.power(2).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", rows, rows)
-
-
 def _exp_of(values: Vector, factor: float) -> Vector:
     values = np.ascontiguousarray(values)
     values *= factor
@@ -214,13 +147,13 @@ def _exp_of(values: Vector, factor: float) -> Vector:
 
 
 def matrix_of(
-    kernel: KernelFunction, X: Matrix, Z: Matrix | None, *, first: int = 0, alone: bool = False
+    kernel: KernelFunction, X: Matrix, Z: Matrix | None, *, alone: bool = False
 ) -> AnyArray:
     """Return the kernel matrix of checked rows X and Z, where None stands for Z = X.
 
     It is in float64, because a solution with a small ridge loses its digits if K is rounded. With a
-    given Z, the values of a row have the same bits wherever the row stands. Error messages count
-    rows from `first`. The thread that calls it works `alone`, or with others.
+    given Z, the values of a row have the same bits wherever the row stands. The thread that calls
+    it works `alone`, or with others.
     """
     symmetric, support = Z is None, X if Z is None else Z
     shape = (X.shape[0], support.shape[0])
@@ -230,20 +163,23 @@ def matrix_of(
         f"take fewer rows{NYSTROEM}",
     )
     K = np.empty(shape)
-    values = Tiles(kernel, support, steady=not symmetric)
     clock = deadline()  # which other threads have not
 
     def fill(tile: tuple[slice, slice]) -> None:
         clock.require()
         rows, columns = tile
-        part = values(X[rows], support[columns], rows if symmetric and rows == columns else None)
+        part = _tile(kernel, X[rows], support[columns])
+        if symmetric and rows == columns:
+            part = (part + part.T) / 2
+            if kernel.at_most_one:
+                np.fill_diagonal(part, 1.0)
         K[tile] = part
         if symmetric and rows != columns:
             K[columns, rows] = part.T
         if (at := not_finite(part)) is not None:
             i, j = divmod(at, part.shape[1])
             raise ValueError(
-                f"the {kernel.name} kernel of rows {first + rows.start + i} and "
+                f"the {kernel.name} kernel of rows {rows.start + i} and "
                 f"{columns.start + j} is {part[i, j]}: X or the kernel's parameters are too large"
             )
 

@@ -142,9 +142,10 @@ def kernel_matrix(
     The cost is n_rows · n_columns · n_features flops (twice that if Z is given), and a few MiB of
     memory besides the result. If a kernel matrix is rounded to float32, scores err by about
     ``6e-8 λ_max / alpha``, which leaves them few digits. Dense rows are measured from the mean of Z
-    before distances are computed, so a large common offset does no harm. So are the columns of CSR
-    rows in which every row of Z has an entry. Other columns of CSR rows are not centred, so squared
-    distances err by about 1e-16 times the squared entries: make rows with large entries dense.
+    before distances are computed, so a large common offset does no harm. CSR rows of which fewer
+    than 5.5 % of the entries are not 0, or with more than 8,192 columns, are not centred, so their
+    squared distances err by about 1e-16 times the squared entries: make rows with large entries
+    dense.
 
     All named kernels are positive semidefinite. For "tanimoto" this holds for entries of either
     sign, because 1 / (a + b − c) is the integral of exp(−ta) exp(−tb) exp(tc) over t > 0. For a
