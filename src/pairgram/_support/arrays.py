@@ -8,7 +8,6 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -21,7 +20,6 @@ from pairgram._support.checks import (
     NO_COLUMN,
     AnyArray,
     ArgumentError,
-    Flags,
     Rows,
     Vector,
     did_you_mean,
@@ -191,13 +189,6 @@ def columns_of(features: Sequence[str], known: Container[str]) -> tuple[list[str
             widths[name] = 1
         columns.append(name)
     return columns, widths
-
-
-def features_among(features: Sequence[str], known: Container[str], but: str | None) -> list[str]:
-    """Return those of some features whose columns are known, without those of one column."""
-    columns, widths = columns_of(features, known)
-    own = (one for one in columns if one in known and one != but)
-    return [name for one in own for name in (entries_of(one, widths.get(one, 0)) or [one])]
 
 
 def with_entries(X: Any, name: str = "X") -> Any:
@@ -421,27 +412,7 @@ def readable(X: object, name: str) -> Any:
 
         return pyarrow.Table.from_batches([X])
     refuse_lossy(X, name)
-    return with_plain_types(X)
-
-
-def with_plain_types(frame: Any, *, dense: bool = False) -> Any:
-    """Return a frame of pandas in the byte order of the machine, and not sparse in part.
-
-    A frame that is wholly sparse stays so, unless it must be `dense`. Other rows stay as they are.
-    """
-    if not hasattr(frame, "iloc") or frame.ndim != 2:
-        return frame
-    kinds = dict(frame.dtypes)
-    subtypes = {name: kind.subtype for name, kind in kinds.items() if hasattr(kind, "fill_value")}
-    if not dense and 0 < len(subtypes) == len(kinds):
-        return frame.astype(type(kinds.popitem()[1])(np.float64, 0))
-    swapped = {
-        name: kind.newbyteorder("=")
-        for name, kind in kinds.items()
-        if isinstance(kind, np.dtype) and not kind.isnative
-    }
-    changed = subtypes | swapped
-    return frame.astype(changed) if changed else frame
+    return X
 
 
 def read_rows(
@@ -497,8 +468,11 @@ def read_rows(
         "ensure_all_finite": False,
     }
     if estimator is None:
-        return check_array(X, input_name=name, **options)
-    return validate_data(estimator, X, reset=reset, **options)
+        rows = check_array(X, input_name=name, **options)
+    else:
+        rows = validate_data(estimator, X, reset=reset, **options)
+    # Frames of pandas may be of another byte order, or sparse with bits.
+    return rows if is_native_float(rows.dtype) else rows.astype(np.float64)
 
 
 def is_plain(values: object) -> TypeGuard[AnyArray]:
@@ -722,24 +696,6 @@ def advice_on_limit(value: object) -> str:
     if not (isinstance(value, str) and value.lstrip()[:1] in tuple("<>≤≥")):
         return ""
     return ": Preferences.from_intervals takes values of which only a limit is known"
-
-
-def converted_times(times: AnyArray, dtype: np.dtype[Any]) -> tuple[AnyArray, Flags]:
-    """Return NumPy's times in another unit, and which of them are the same times there.
-
-    Others are out of the unit's range, or too fine for it.
-    """
-    try:
-        found = times.astype(dtype)
-        return found, found.astype(times.dtype) == times
-    except OverflowError:  # NumPy 2.5 tells of times out of range; before, they came out wrong
-        pass
-    found, same = np.zeros(len(times), dtype), np.zeros(len(times), bool)
-    for k in range(len(times)):
-        with suppress(OverflowError):  # of units between which there is no factor, it always does
-            one = times[k : k + 1].astype(dtype)
-            found[k], same[k] = one[0], (one.astype(times.dtype) == times[k])[0]
-    return found, same
 
 
 def judged(model: BaseEstimator, X: RowsLike) -> AnyArray:

@@ -49,8 +49,9 @@ def load_letor(path: str, model: Any = None, of: str = "", **options: Any) -> Le
             return LetorData(*read_letor(file, name, n_features=width, **options))
     except LetorError as error:
         error.text = error.text.replace("zero_based=True", "--zero-based")
-        if error.width and width is not None:
-            error.width = f"{shown(of)} has {count(width, 'feature')}"
+        if width is not None:
+            of_model = f"{shown(of)} has {count(width, 'feature')}"
+            error.text = error.text.replace(f"n_features={width}", of_model)
         raise
 
 

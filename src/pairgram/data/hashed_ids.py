@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairgram._support import limits
-from pairgram._support.arrays import converted_times
 from pairgram._support.checks import AnyArray, ArgumentError, Flags, warn_caller
 from pairgram.data.queries import Queries, plain, plain_ids
 
@@ -138,9 +137,15 @@ def _attoseconds(time: Any) -> int | None:
     times = np.array([time])
     unit, count = np.datetime_data(times.dtype)
     if unit not in ATTOSECONDS:  # years and months
-        times, exact = converted_times(times, np.dtype(f"{times.dtype.kind}8[D]"))
-        unit, count = "D", int(exact[0])
-    return int(times.view(np.int64)[0]) * count * ATTOSECONDS[unit] if count else None
+        given = times
+        try:
+            times = given.astype(f"{given.dtype.kind}8[D]")
+            if times.astype(given.dtype)[0] != given[0]:
+                return None
+        except OverflowError:  # NumPy 2.5 tells of times out of range; before, they came out wrong
+            return None
+        unit, count = "D", 1
+    return int(times.view(np.int64)[0]) * count * ATTOSECONDS[unit]
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,8 +115,8 @@ _PIECE_SIZE = 1 << 18
 _HEAD_SIZE = 1024
 MAX_FEATURES = 2**31 - 1
 
-# What the parser raises: the line, what it says of it, and the parameter that it names.
-_OF_PARSER = re.compile(r":(\d+): (.*?)(?:\((n_features=\d+)\))?", re.DOTALL)
+# What the parser raises: the line, and what it says of it.
+_OF_PARSER = re.compile(r":(\d+): (.*)", re.DOTALL)
 
 
 class LetorError(ValueError):
@@ -130,35 +130,21 @@ class LetorError(ValueError):
         The number of the line, counted from 1.
     text : str
         What is wrong.
-    width : str
-        What says how many features there may be, such as ``n_features=3``, or "".
-    rest : str
-        What follows.
-    lacks_label : bool
-        Whether there is no number in place of a label.
     """
 
-    def __init__(
-        self, name: str, line: int | None, text: str, width: str = "", rest: str = ""
-    ) -> None:
-        super().__init__(name, line, text, width, rest)
-        self.name, self.line, self.text, self.width, self.rest = name, line, text, width, rest
-        self.lacks_label = ", want a label" in text
+    def __init__(self, name: str, line: int | None, text: str) -> None:
+        super().__init__(name, line, text)
+        self.name, self.line, self.text = name, line, text
 
     def __str__(self) -> str:
         line = "" if self.line is None else f":{self.line}"
-        return f"{self.name}{line}: {self.text}{self.width}{self.rest}"
+        return f"{self.name}{line}: {self.text}"
 
     @classmethod
     def of_parser(cls, error: ValueError, name: str) -> ValueError:
         """Return the error of the compiled parser with what its message says as attributes."""
         found = _OF_PARSER.fullmatch(str(error).removeprefix(name))
-        if found is None:
-            return error
-        line, text, width = found.groups()
-        if width is None:
-            return cls(name, int(line), text)
-        return cls(name, int(line), f"{text}(", width, ")")
+        return error if found is None else cls(name, int(found[1]), found[2])
 
 
 def load_letor(
@@ -387,7 +373,7 @@ def _take_dense(parser: Any, name: str, wanted: int | None) -> AnyArray:
         f"{n_rows * n_features * itemsize / 2**30:.1f} GiB, want them to fit into memory: "
         "load_letor takes sparse=True, and the command line --sparse"
     )
-    refused = LetorError(name, None, "", f"n_features={wanted}", size)
+    refused = LetorError(name, None, f"n_features={wanted}{size}")
     if wanted is None:
         refused = LetorError(name, parser.largest_index_line, f"found the largest index{size}")
     if not memory.fits(more):

@@ -137,8 +137,7 @@ def _draw_sizes(
         raise ValueError(f"n_documents must be an integer or (low, high), got {n_documents!r}")
     low = check_size("n_documents[0]", n_documents[0])
     high = check_size("n_documents[1]", n_documents[1], low)
-    draws = rng.random(n_queries) if isinstance(rng, np.random.Generator) else rng.rand(n_queries)
-    return low + np.floor(draws * (high - low + 1)).astype(np.int64)
+    return low + np.floor(rng.random(n_queries) * (high - low + 1)).astype(np.int64)
 
 
 def _standardised(values: Vector) -> Vector:

@@ -331,12 +331,6 @@ class FeatureMap(WholeFit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             return score_features(X, weights) + offsets[..., None]
         return scores_in_blocks(self._features, X, coefs)
 
-    def _require_finite_row(self, X: Matrix, row: int) -> None:
-        """Raise a ValueError if the map can say why the only row of X has no finite score.
-
-        The message calls it row number `row`.
-        """
-
     def _formula(self, x: Formula, coef: Vector) -> Formula:
         """Return a linear model of the features of rows x as a formula, for other systems."""
         raise _no_formula(self)
@@ -567,15 +561,6 @@ def scorer_of(feature_map: Transformer | None, coef: Vector, dtype: DTypeLike) -
     if feature_map is None:
         return RowScorer([(None, coef)])
     return feature_map._scorer(coef, dtype) if is_known(feature_map) else None
-
-
-def require_finite_row(feature_map: Transformer | None, X: Matrix, row: int) -> None:
-    """Raise a ValueError if the map can say why the only row of X has no finite score.
-
-    The message calls it row number `row`.
-    """
-    if is_known(feature_map):
-        feature_map._require_finite_row(X, row)
 
 
 def scores_of_rows(feature_map: Transformer | None, X: Matrix, coefs: Vector) -> Vector:

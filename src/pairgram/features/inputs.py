@@ -33,7 +33,6 @@ from pairgram.features.feature_map import (
     mapped,
     n_outputs,
     node_map_of,
-    require_finite_row,
     rounding_of,
     same_map,
     scorer_of,
@@ -391,9 +390,6 @@ class InputMap(FeatureMap):
         columns = self.inputs.values(X)
         return dense(columns) if self.feature_map is None else mapped(self.feature_map, columns)
 
-    def _require_finite_row(self, X: Matrix, row: int) -> None:
-        require_finite_row(self.feature_map, self.inputs.values(X), row)
-
     def _rounding(self, X: Matrix) -> Vector:
         if scipy.sparse.issparse(X):
             X = X.toarray()
@@ -428,11 +424,6 @@ def fit_after(
         X = inputs.values(X[:1] if feature_map._draws_only else X)
         names = inputs.names(names)
     return after_inputs(inputs, feature_map._fit_checked(X, names))
-
-
-def shows_not_finite(feature_map: Transformer | None) -> bool:
-    """Tell whether NaN or infinity in a row surely gives a feature that is not finite."""
-    return isinstance(feature_map, InputMap) and feature_map.feature_map is None
 
 
 def prepared_as(data: Any, pattern: Any) -> Any:

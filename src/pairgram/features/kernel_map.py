@@ -172,11 +172,6 @@ class Kernel(OfKernel, FeatureMap):
         X = scipy.sparse.csr_array(X) if sparse else np.require(X, None, ["C", "A"])
         return matrix_of(self._kernel, X, self.support_rows_)
 
-    def _require_finite_row(self, X: Matrix, row: int) -> None:
-        """Raise a ValueError if the only row of X, number `row`, has a kernel value of infinity."""
-        if self.support_rows_ is not None:
-            matrix_of(self._kernel, X, self.support_rows_, first=row)
-
     def _scorer(self, coef: Vector, dtype: DTypeLike) -> RowScorer | None:
         """Return a scorer of dense rows that takes some of the support rows at a time.
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import DTypeLike
 
-from pairgram._support.checks import AnyArray, ArgumentError, Vector
+from pairgram._support.checks import ArgumentError, Vector
 from pairgram._support.machine import single_threaded_blas
 from pairgram._support.parameters import ActivationName, check_parameters, stored
 from pairgram._support.row_warnings import warn_of_rows
@@ -149,10 +149,10 @@ class RandomNodes(FeatureMap):
         check_parameters(self, "n_nodes", "activation", "weight_range", "bias_range")
         n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
-        self._segments = segments(self.activation, n_nodes)
+        kinds = [kind for *_, kind in segments(self.activation, n_nodes)]
         self.activation_ = self.activation
         lowest, highest = self.bias_range
-        if (lowest < 0 or highest == 0) and any(kind == "gaussian" for *_, kind in self._segments):
+        if (lowest < 0 or highest == 0) and "gaussian" in kinds:
             raise ArgumentError(
                 "bias_range",
                 f"must have no numbers below 0, such as (0, 1), the default: {NEED_POSITIVE}, got "
@@ -212,17 +212,9 @@ class RandomNodes(FeatureMap):
         _require_nodes,
     )
 
-    def _saved_parameters(self) -> dict[str, Any]:
-        own = super()._saved_parameters()
-        for name in ("weight_range", "bias_range"):
-            own[name] = [*map(float, own[name])]
-        return own
-
-    @classmethod
-    def _restore(cls, arrays: dict[str, AnyArray], settings: dict[str, Any]) -> Self:
-        self = super()._restore(arrays, settings)
-        self._segments = segments(self.activation_, len(self.bias_))
-        return self
+    @property
+    def _segments(self) -> list[tuple[int, int, str]]:
+        return segments(self.activation_, len(self.bias_))
 
     @property
     def _n_features_out(self) -> int:

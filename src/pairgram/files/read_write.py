@@ -54,7 +54,7 @@ def pack(kind: str, arrays: Mapping[str, AnyArray], settings: Settings) -> bytes
         The kind of file: a class name in the tables of `pairgram.files.kinds`.
     arrays : mapping of str to ndarray
     settings : dict
-        Values that JSON can hold. NumPy scalars come back as Python scalars.
+        Values that JSON can hold. NumPy scalars come back as Python scalars, arrays as lists.
 
     Raises
     ------
@@ -182,9 +182,9 @@ def check_setting(name: str, value: object) -> None:
 
 
 def _plain(value: object) -> Any:
-    """Return a NumPy scalar as a Python scalar."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, (bool, int, float, str)):
+    """Return a NumPy scalar as a Python scalar, and an array as a list."""
+    plain = value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+    if isinstance(plain, (bool, int, float, str, list)):
         return plain
     what = "a Python callable" if callable(value) else f"a {type(value).__name__}"
     raise TypeError(f"a file holds numbers, text, lists and dicts, which run no code, not {what}")

@@ -27,15 +27,21 @@ if TYPE_CHECKING:
 CS = 2.0 ** np.arange(-30, 21, 2)
 
 
-def _way_of(model: BaseEstimator, value: Any) -> Chain:
+def _ways_of(model: BaseEstimator, values: Sequence[Any]) -> list[Chain]:
     """Return what a row is to a machine: after a scale come the nodes, unless a map is given."""
-    seed, way = model.random_state, Chain.of(value)
-    if way.then is None:
-        return way._replace(then=RandomNodes(model.n_nodes, model.activation, random_state=seed))
-    if seed is not None and getattr(way.then, "random_state", seed) is None:
-        text = "has no effect beside this feature_map: give it the seed, as in RandomNodes(50, "
-        raise ArgumentError("random_state", f"{text}random_state=0)")
-    return way
+    ways, seed = [Chain.of(one) for one in values], model.random_state
+    nodes = RandomNodes(model.n_nodes, model.activation, random_state=seed)
+    for name in ("n_nodes", "activation"):
+        is_default = getattr(model, name) == getattr(type(model), name)
+        if not is_default and all(way.then is not None for way in ways):
+            raise ArgumentError(
+                name, "has no effect beside this feature_map: leave one of both out"
+            )
+    for way in ways:
+        if seed is not None and getattr(way.then, "random_state", seed) is None:
+            text = "has no effect beside this feature_map: give it the seed, as in RandomNodes(50, "
+            raise ArgumentError("random_state", f"{text}random_state=0)")
+    return [way._replace(then=nodes) if way.then is None else way for way in ways]
 
 
 def _pairwise(value: PairsLike) -> Pairs:
@@ -46,13 +52,14 @@ def _pairwise(value: PairsLike) -> Pairs:
 
 
 def _machine(model: BaseEstimator, settings: Pairs) -> RidgeSpec:
-    return ridge_spec(model, settings, 1 / check_C("C", model.C), _way_of(model, model.feature_map))
+    (way,) = _ways_of(model, [model.feature_map])
+    return ridge_spec(model, settings, 1 / check_C("C", model.C), way)
 
 
 def _search(model: BaseEstimator, settings: Sequence[Pairs], told: tuple[str, ...]) -> RidgeSpec:
     given = CS if model.Cs is None else check_alphas(model.Cs, "Cs")
     Cs = np.array([check_C("Cs", C) for C in given.tolist()])
-    ways = [_way_of(model, one) for one in as_list(model.feature_map, "feature_map")]
+    ways = _ways_of(model, as_list(model.feature_map, "feature_map"))
     told += ("feature_map",) * isinstance(model.feature_map, (list, tuple))
     return search_spec(model, settings, 1 / Cs, ways, told, Cs=Cs)
 
@@ -96,7 +103,7 @@ class PointwiseELM(_Machine):
     C : float > 0, default=1.0
         Weight of the errors relative to ``‖β‖²``.
     n_nodes : int ≥ 1, default=1000
-        Number of nodes. It has no effect with a `feature_map`.
+        Number of nodes. Not to be given beside a `feature_map` that takes their place.
     activation : str, or list of these, default="linear"
         Activation of the nodes; see `RandomNodes`. Any number of linear nodes costs only as much as
         the columns.

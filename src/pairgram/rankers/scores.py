@@ -30,7 +30,6 @@ from pairgram.features.feature_map import (
     RowScorer,
     is_known,
     linear_nodes,
-    require_finite_row,
     scorer_of,
     scores_of_rows,
 )
@@ -256,10 +255,10 @@ def _refuse_rows(
     """Raise a ValueError that says why a row has no finite score."""
     with naming_not_finite(getattr(ranker, "feature_names_in_", None)):
         require_finite(X, "X")
-        require_finite_row(feature_map, X[row : row + 1], row)
-        if feature_map is not None:
+        if not (feature_map is None or is_known(feature_map)):
             require_finite_features(feature_map, X)
-    raise ValueError("X too large: scores of its rows overflow")
+    made = "" if feature_map is None else ", or what the feature map makes of it, overflows"
+    raise ValueError(f"X too large: the score of row {row}{made or ' overflows'}")
 
 
 def _scores_of(ranker: BaseEstimator, feature_map: Transformer | None, X: Matrix) -> Vector:

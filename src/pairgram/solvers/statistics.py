@@ -18,7 +18,7 @@ from pairgram._support.machine import single_threaded_blas, thread_count
 from pairgram.data.dataset import RankingData, count_varying, heaviest_of, less_shared
 from pairgram.data.pairs import Pairs
 from pairgram.features.feature_map import LinearNodes, dense, linear_nodes, node_map_of, rounding_of
-from pairgram.features.inputs import factors_of, shows_not_finite
+from pairgram.features.inputs import factors_of
 
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, Sparse
@@ -269,7 +269,7 @@ def _sums_of(
         scales = np.append(scales, np.ones(len(sums) - len(scales)))
         return sums * scales[:, None] * scales, pair_weight
     node_map = data.node_map()
-    if node_map is not None and not shows_not_finite(data.feature_map):
+    if node_map is not None:
         require_finite(data.X, "X")
     sparse = scipy.sparse.issparse(data.X) and data.feature_map is None
     known = data.known_sums(varying)

@@ -18,7 +18,6 @@ from pairgram._support.arrays import (
     kind_of,
     not_numbers,
     reads_as_number,
-    with_plain_types,
 )
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, verbatim
 from pairgram._support.machine import thread_count
@@ -572,7 +571,12 @@ def to_arrow(frame: Any) -> Any:
 
     package = type(frame).__module__.partition(".")[0]
     if package == "pandas":
-        frame = with_plain_types(frame, dense=True)
+        changed = {
+            name: kind.subtype if hasattr(kind, "fill_value") else kind.newbyteorder("=")
+            for name, kind in dict(frame.dtypes).items()  # that are sparse, or of another machine
+            if hasattr(kind, "fill_value") or (isinstance(kind, np.dtype) and not kind.isnative)
+        }
+        frame = frame.astype(changed) if changed else frame
         return pyarrow.Table.from_pandas(frame, preserve_index=False)
     if not (hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__")):
         raise TypeError(
