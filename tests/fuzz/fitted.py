@@ -37,7 +37,6 @@ from pairgram import (
 N_FEATURES = 4
 KERNELS = ("rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax")
 ACTIVATIONS = ("linear", "sigmoid", "gaussian", "tanh", "relu", "hardlim", "sine")
-MIXED = ["sigmoid", "gaussian", "linear"]
 
 
 def rows(n=18, seed=0):
@@ -54,7 +53,7 @@ MORE_MAPS.append(("cross", Cross([0, 1], [2], keep=[3])))
 
 def feature_maps():
     """Yield (name, unfitted map) for every class of maps and each of its settings that matters."""
-    for activation in (*ACTIVATIONS, MIXED):
+    for activation in ACTIVATIONS:
         yield f"nodes {activation}", RandomNodes(6, activation, random_state=0)
     for kernel in ("rbf", "laplacian", "cauchy"):
         yield f"fourier {kernel}", RandomFourier(5, kernel=kernel, random_state=0)
@@ -79,11 +78,11 @@ def estimators():
     prior = FrozenEstimator(RankRLS(feature_map=RandomNodes(3, random_state=0)).fit(X, y, qid=qid))
     yield "RankRLS of a prior", RankRLS(prior=prior)
     yield "ELMRank", ELMRank(n_nodes=3, random_state=0)
-    yield "ELMRank mixed", ELMRank(n_nodes=3, n_estimators=2, activation="tanh", random_state=0)
+    yield "ELMRank of draws", ELMRank(n_nodes=3, n_estimators=2, activation="tanh", random_state=0)
     yield "ELMRankCV", ELMRankCV([1e-3], [2.0], cv=2, n_nodes=3, random_state=0)
     for machine in (PointwiseELM, PairwiseELM):
         name = machine.__name__
-        for activation in ("linear", "sigmoid", MIXED):
+        for activation in ("linear", "sigmoid", "gaussian"):
             yield f"{name} {activation}", machine(n_nodes=5, activation=activation, random_state=0)
         yield f"{name} rbf", machine(feature_map=Kernel("rbf", gamma=0.5))
     yield "PointwiseELMCV", PointwiseELMCV([1.0, 4.0], n_nodes=4, random_state=0)

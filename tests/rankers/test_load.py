@@ -191,7 +191,7 @@ FORGED = [
     (linear_model, lambda c: setattr(c, "kind", "../RankRLS"), r"holds '\.\./RankRLS', want"),
     (linear_model, lambda c: setattr(c, "kind", "a" * 10**6), "holds 'aaaaaaaaaaaaa"),
     # Feature maps
-    (nodes_model, of_map_fit(activation_=["gaussian"] * 7), "must have 1 to n_nodes=6 entr"),
+    (nodes_model, of_map_fit(activation_=["gaussian"] * 7), "activation_ must be one of"),
     (nodes_model, of_map_fit(activation_="exp"), "feature_map.fitted.activation_ must be one of"),
     (
         nodes_model,

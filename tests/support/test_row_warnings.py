@@ -24,7 +24,7 @@ SEES = {
     "nystroem": pg.RankSVM(feature_map=pg.Nystroem(n_components=3, random_state=0)),
     "search": pg.RankSVMCV([1.0], feature_map=pg.Nystroem(n_components=3, random_state=0), cv=2),
     "sigmoid": pg.PairwiseELM(activation="sigmoid", **NODES),
-    "a mix": pg.PointwiseELM(activation=["linear", "sine"], **NODES),
+    "sine": pg.PointwiseELM(activation="sine", **NODES),
     "elmrank": pg.ELMRank(**NODES),
 }
 BLIND = {

@@ -160,7 +160,6 @@ RANGE = Setting(
 POSITIVE = number(0, above=True)
 AT_LEAST_0 = number(0)
 _UP_TO_MAX = number(1, high=MAX_DEGREE)
-ACTIVATION = choice(*words(ActivationName))
 NAMED_KERNEL, FOURIER_KERNEL = choice(*KERNEL_PARAMETERS), choice(*words(FourierKernel))
 
 
@@ -183,11 +182,7 @@ PARAMETERS: Mapping[str, Setting] = {
     "weighting": choice(*words(Weighting)),
     "scope": choice(*words(Scope)),
     "n_nodes": COUNT,
-    "activation": Setting(
-        f"{ACTIVATION.wanted}, or a list of these",
-        lambda value: ACTIVATION.fits(value) or list_of(ACTIVATION, "").fits(_listed(value)),
-        ACTIVATION.names,
-    ),
+    "activation": choice(*words(ActivationName)),
     "weight_range": RANGE,
     "bias_range": RANGE,
     "n_estimators": COUNT,

@@ -162,7 +162,7 @@ def warn_of_rows(feature_map: object, X: Matrix, names: Sequence[Any] | None = N
     activation = getattr(feature_map, "activation", "linear")
     if kernel in OF_DISTANCES:
         _warn_of_spreads(X, names, f"the {kernel} kernel")
-    elif kernel is None and activation != "linear" and {*activation} != {"linear"}:
+    elif kernel is None and activation != "linear":
         _warn_of_spreads(X, names, "nodes that are not linear")
 
 

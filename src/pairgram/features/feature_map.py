@@ -164,7 +164,7 @@ def native_nodes(
     weights: AnyArray,
     bias: AnyArray,
     square: AnyArray | None,
-    segments: list[tuple[int, int, str]],
+    activation: str,
     *,
     in_double: bool = False,
     **options: Any,
@@ -178,7 +178,7 @@ def native_nodes(
     made = np.float32 if single and not in_double else np.float64
     make: Any = _core.NodeMap32 if made is np.float32 else _core.NodeMap64
     arrays = (None if a is None else np.ascontiguousarray(a, made) for a in (weights, bias, square))
-    node_map = make(*arrays, segments, **options)
+    node_map = make(*arrays, [(0, len(bias), activation)], **options)
     return _core.NodeMap32.in_double(node_map) if single and in_double else node_map
 
 

@@ -114,14 +114,13 @@ class RandomFourier(FeatureMap):
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype."""
-        n_components = len(self.bias_)
         return native_nodes(
             dtype,
             self.weights_,
             self.bias_,
             None,
-            [(0, n_components, "cos")],
-            scale=(2 / n_components) ** 0.5,
+            "cos",
+            scale=(2 / len(self.bias_)) ** 0.5,
             in_double=self.kernel_ == "laplacian",
         )
 

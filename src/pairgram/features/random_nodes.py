@@ -32,27 +32,14 @@ from pairgram.features.inputs import after_inputs, parts_of
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RandomState, RowsLike
 
-Activations = ActivationName | Sequence[ActivationName]
 COMPILED = {"sine": "sin"}  # names in compiled code that are others
 NEED_POSITIVE = "Gaussian nodes exp(-b ||x - a||^2) need b > 0"
 
 
-def segments(activation: Any, n_nodes: int) -> list[tuple[int, int, str]]:
-    """Return (first node, last node + 1, activation) for each activation, with equal shares."""
-    kinds = [activation] if isinstance(activation, str) else activation
-    if len(kinds) > n_nodes:
-        raise ValueError(f"activation must have 1 to n_nodes={n_nodes} entries, got {len(kinds)}")
-    bounds = [0]
-    for i in range(len(kinds)):
-        bounds.append(bounds[-1] + n_nodes // len(kinds) + (i < n_nodes % len(kinds)))
-    return [(bounds[i], bounds[i + 1], kind) for i, kind in enumerate(kinds)]
-
-
 def _require_nodes(settings: Mapping[str, Any], arrays: Arrays, sizes: Sizes) -> None:
     """Raise a ValueError unless the settings and arrays of nodes agree with each other."""
-    bias = arrays["map_bias"]
-    for begin, end, kind in segments(settings["fitted"]["activation_"], len(bias)):
-        require(kind != "gaussian" or (bias[begin:end] >= 0).all(), NEED_POSITIVE)
+    is_gaussian = settings["fitted"]["activation_"] == "gaussian"
+    require(not is_gaussian or (arrays["map_bias"] >= 0).all(), NEED_POSITIVE)
 
 
 @dataclass(eq=False, repr=False)
@@ -67,10 +54,9 @@ class RandomNodes(FeatureMap):
     ----------
     n_nodes : int ≥ 1, default=1000
         Number of nodes, and so of output columns. Other maps call it ``n_components``.
-    activation : str, or list of these, default="sigmoid"
+    activation : str, default="sigmoid"
         The function g: "linear", "sigmoid" ``1 / (1 + exp(−z))``, "gaussian", "tanh", "relu"
-        ``max(z, 0)``, "hardlim" ``[z ≥ 0]`` or "sine". Every entry of a list gets an equal share
-        of the nodes. If the share is not a whole number, the first entries get one node more.
+        ``max(z, 0)``, "hardlim" ``[z ≥ 0]`` or "sine".
     weight_range : (float, float), default=(-1, 1)
         Range of a, which is uniform.
     bias_range : (float, float), default=(0, 1)
@@ -84,7 +70,7 @@ class RandomNodes(FeatureMap):
         The weights a, with a column for every node.
     bias_ : ndarray of shape (n_nodes,), float64
         The biases b.
-    activation_ : str, or list of these
+    activation_ : str
         The `activation` of the fit.
     n_features_in_ : int
 
@@ -93,7 +79,7 @@ class RandomNodes(FeatureMap):
     `transform` takes 2 · n · n_features · n_nodes flops, and about 1 ns per value for the
     activation. The draws depend only on the seed and on the numbers of features and nodes, not on
     the data. Scale the inputs to similar size, such as [0, 1], for which the default ranges are
-    made. If a node is not linear, `fit` gives a ``UserWarning`` if at least a third of the columns
+    made. If nodes are not linear, `fit` gives a ``UserWarning`` if at least a third of the columns
     that vary have a standard deviation below a hundredth of the largest, in a sample of up to 1,024
     rows. Such columns hardly change the outputs. Gaussian nodes lose digits if ‖x‖ is much larger
     than ‖x − a‖, because their squared distance is computed as ``‖x‖² − 2 aᵀx + ‖a‖²``.
@@ -120,7 +106,7 @@ class RandomNodes(FeatureMap):
     _draws_only = True
 
     n_nodes: int = 1000
-    activation: Activations = "sigmoid"
+    activation: ActivationName = "sigmoid"
     _: KW_ONLY
     weight_range: tuple[float, float] = (-1.0, 1.0)
     bias_range: tuple[float, float] = (0.0, 1.0)
@@ -149,10 +135,9 @@ class RandomNodes(FeatureMap):
         check_parameters(self, "n_nodes", "activation", "weight_range", "bias_range")
         n_nodes = int(self.n_nodes)
         self.n_features_in_ = n_features
-        kinds = [kind for *_, kind in segments(self.activation, n_nodes)]
         self.activation_ = self.activation
         lowest, highest = self.bias_range
-        if (lowest < 0 or highest == 0) and "gaussian" in kinds:
+        if (lowest < 0 or highest == 0) and self.activation == "gaussian":
             raise ArgumentError(
                 "bias_range",
                 f"must have no numbers below 0, such as (0, 1), the default: {NEED_POSITIVE}, got "
@@ -164,7 +149,7 @@ class RandomNodes(FeatureMap):
 
     def _as_linear(self) -> LinearNodes | None:
         """Return the matrix and the offsets if all nodes are linear, otherwise None."""
-        if any(kind != "linear" for _, _, kind in self._segments):
+        if self.activation_ != "linear":
             return None
         return LinearNodes(self.weights_, self.bias_, self._well_conditioned)
 
@@ -176,32 +161,21 @@ class RandomNodes(FeatureMap):
         return RowScorer([(None, weights)], float(offset))
 
     def _formula(self, x: Formula, coef: Vector) -> Formula:
-        made = x.times(np.zeros((self.n_features_in_, 1)))
-        for begin, end, kind in self._segments:
-            matrix, bias = self.weights_[:, begin:end], self.bias_[begin:end]
-            own = coef[begin:end]
-            if kind == "linear":
-                made = made.plus(x.times((matrix @ own)[:, None], bias @ own))
-            elif kind == "gaussian":
-                made = made.plus(x.radial(matrix.T, bias, own))
-            else:
-                made = made.plus(x.nodes(kind, matrix, bias, own))
-        return made
+        if self.activation_ == "linear":
+            return x.times((self.weights_ @ coef)[:, None], self.bias_ @ coef)
+        if self.activation_ == "gaussian":
+            return x.radial(self.weights_.T, self.bias_, coef)
+        return x.nodes(self.activation_, self.weights_, self.bias_, coef)
 
     def _node_map(self, dtype: DTypeLike) -> Any:
         """Return the compiled map for rows of a dtype."""
         weights, bias = self.weights_, self.bias_
         square: Vector | None = None
-        if any(kind == "gaussian" for _, _, kind in self._segments):
-            weights, bias, square = weights.copy(), bias.copy(), np.zeros_like(bias)
-            for begin, end, kind in self._segments:
-                if kind == "gaussian":  # b ‖x − a‖² = b ‖x‖² − 2 b aᵀx + b ‖a‖²
-                    centres, b = self.weights_[:, begin:end], self.bias_[begin:end]
-                    weights[:, begin:end] = -2 * b * centres
-                    bias[begin:end] = b * (centres**2).sum(axis=0)
-                    square[begin:end] = b
-        segments = [(begin, end, COMPILED.get(kind, kind)) for begin, end, kind in self._segments]
-        return native_nodes(dtype, weights, bias, square, segments)
+        if self.activation_ == "gaussian":  # b ‖x − a‖² = b ‖x‖² − 2 b aᵀx + b ‖a‖²
+            square, bias = bias, bias * (weights**2).sum(axis=0)
+            weights = -2 * square * weights
+        kind = COMPILED.get(self.activation_, self.activation_)
+        return native_nodes(dtype, weights, bias, square, kind)
 
     _in_file = Kind(
         {"fitted": {"activation_": stored("RandomNodes", "activation")["activation"]}},
@@ -211,10 +185,6 @@ class RandomNodes(FeatureMap):
         },
         _require_nodes,
     )
-
-    @property
-    def _segments(self) -> list[tuple[int, int, str]]:
-        return segments(self.activation_, len(self.bias_))
 
     @property
     def _n_features_out(self) -> int:
@@ -237,7 +207,7 @@ def linear_nodes_of(weights: Vector, bias: Vector, *, well_conditioned: bool | N
 
 
 def join_nodes(maps: Sequence[RandomNodes]) -> RandomNodes:
-    """Join fitted nodes into one map. All maps must have the same single activation."""
+    """Join fitted nodes into one map. All maps must have the same activation."""
     first = maps[0]
     if len(maps) == 1:
         return first

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import check_alphas
 from pairgram._support.checks import ArgumentError
-from pairgram._support.parameters import check_C
+from pairgram._support.parameters import ActivationName, check_C
 from pairgram.data.pairs import Pairs, PairsLike
-from pairgram.features.random_nodes import Activations, RandomNodes
+from pairgram.features.random_nodes import RandomNodes
 from pairgram.features.row_values import Chain
 from pairgram.model_selection.judge import as_list
 from pairgram.rankers.linear_ranker import LinearRanker, LinearSearch
@@ -72,7 +72,7 @@ class _Machine(LinearRanker):
     _: KW_ONLY
     pairs: PairsLike | None = field(default=None, init=False)
     n_nodes: int = 1000
-    activation: Activations = "linear"
+    activation: ActivationName = "linear"
     feature_map: Transformer | None = None
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
@@ -88,7 +88,7 @@ class _MachineSearch(LinearSearch):
     cv: CV = None
     scoring: Scoring = None
     n_nodes: int = 1000
-    activation: Activations = "linear"
+    activation: ActivationName = "linear"
     feature_map: Any | Sequence[Any] = None
     random_state: RandomState = None
     prior: Estimator | ArrayLike | None = None
@@ -104,7 +104,7 @@ class PointwiseELM(_Machine):
         Weight of the errors relative to ``‖β‖²``.
     n_nodes : int ≥ 1, default=1000
         Number of nodes. Not to be given beside a `feature_map` that takes their place.
-    activation : str, or list of these, default="linear"
+    activation : str, default="linear"
         Activation of the nodes; see `RandomNodes`. Any number of linear nodes costs only as much as
         the columns.
     feature_map : str, transformer, Kernel or None, default=None

@@ -388,10 +388,7 @@ def _way_of(model: BaseEstimator, value: Any) -> Chain:
             "must be a scale, such as 'standard', a Fill, RandomNodes, or a Pipeline of these, got "
             f"{verbatim(repr(value))}",
         )
-    check_parameters(way.then, "n_nodes")
-    activation = way.then.activation
-    if not isinstance(activation, str):
-        raise ValueError(f"activation must be one name, got {activation!r}")
+    check_parameters(way.then, "n_nodes", "activation")
     return way
 
 
