@@ -19,17 +19,14 @@ IDS = st.integers(0, 6)
     st.integers(1, 4),
     st.sampled_from(["uniform", "popularity"]),
     st.booleans(),
-    st.booleans(),
     st.integers(0, 1000),
 )
 @pytest.mark.filterwarnings("ignore:.*users have seen so much")
-def test_what_is_drawn(pairs, n, by, exclude, whole, seed):
+def test_what_is_drawn(pairs, n, by, whole, seed):
     users = np.array([f"u{user}" for user, _ in pairs], object)
     items = np.array([item for _, item in pairs])
     catalog = np.arange(9)[::-1] if whole else None
-    rows = sample_negatives(
-        users, items, n, by=by, exclude_seen=exclude, catalog=catalog, random_state=seed
-    )
+    rows = sample_negatives(users, items, n, by=by, catalog=catalog, random_state=seed)
     known = set(items.tolist()) if by == "popularity" or not whole else set(range(9))
     assert list(dict.fromkeys(rows.users)) == list(dict.fromkeys(users))
     for user in dict.fromkeys(users):
@@ -39,14 +36,12 @@ def test_what_is_drawn(pairs, n, by, exclude, whole, seed):
         assert rows.items[chosen].tolist() == items[users == user].tolist()
         assert rows.source[chosen].tolist() == np.flatnonzero(users == user).tolist()
         found = rows.items[drawn].tolist()
-        left = known - set(items[users == user].tolist()) if exclude else known
+        left = known - set(items[users == user].tolist())
         assert len(set(found)) == len(found) == min(len(left), n * chosen.sum())
         assert set(found) <= left
         assert (users[rows.source[drawn]] == user).all()
         assert max(Counter(rows.source[drawn].tolist()).values(), default=0) <= n
-    again = sample_negatives(
-        users, items, n, by=by, exclude_seen=exclude, catalog=catalog, random_state=seed
-    )
+    again = sample_negatives(users, items, n, by=by, catalog=catalog, random_state=seed)
     assert (again.items == rows.items).all()
 
 
@@ -106,22 +101,23 @@ def test_rows_go_to_fit():
     things = rng.normal(size=(300, 3))
     model = RankRLS().fit(things[rows.items], rows.labels, qid=rows.users)
     assert np.isfinite(model.coef_).all()
-    assert repr(rows) == "<SampledRows of 200 interactions and 400 drawn items>"
 
 
 def test_frames_and_ids():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     users, items = ["a", "b", "a"], ["x", "y", "z"]
     catalog = ["x", "y", "z", "w", "v"]
-    plain = sample_negatives(users, items, catalog=catalog, random_state=0).to_frame()
-    assert plain.columns.tolist() == ["user", "item", "label", "source"]
+    plain = pandas.DataFrame(
+        sample_negatives(users, items, catalog=catalog, random_state=0)._asdict()
+    )
+    assert plain.columns.tolist() == ["users", "items", "labels", "source"]
     for kind in (pandas.Series, polars.Series, pandas.Categorical):
         rows = sample_negatives(kind(users), kind(items), catalog=kind(catalog), random_state=0)
-        assert rows.to_frame().equals(plain)
+        assert pandas.DataFrame(rows._asdict()).equals(plain)
 
 
 def test_no_interactions():
-    assert len(sample_negatives([], [])) == 0
+    assert len(sample_negatives([], []).labels) == 0
     assert leave_last_out([], []).test.tolist() == []
 
 

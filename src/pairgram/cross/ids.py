@@ -57,20 +57,6 @@ def places_among(ids: Any, known: AnyArray, name: str, of: str = "items") -> Row
     return found
 
 
-def places_of_pairs(
-    users: object, items: object, known: AnyArray, things: AnyArray, names: tuple[str, str]
-) -> tuple[Rows, Rows]:
-    """Return the places of the users and of the items of some pairs."""
-    rows = places_among(users, known, names[0], "users")
-    columns = places_among(items, things, names[1])
-    if len(rows) != len(columns):
-        raise ArgumentError(
-            names[1],
-            f"must pair users with items, got {len(rows)} users and {len(columns)} items",
-        )
-    return rows, columns
-
-
 def distinct_ascending(pairs: Rows) -> Rows:
     """Return distinct numbers in ascending order; np.unique takes many times as long."""
     pairs = np.sort(pairs)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
 By = Literal["uniform", "popularity"]
 
 
-@dataclass(frozen=True, eq=False)
-class SampledRows:
+class SampledRows(NamedTuple):
     """What `sample_negatives` returns: rows to fit to, with those of a user together.
 
     The interactions of a user come first, and then the items that were drawn.
+    ``pandas.DataFrame(rows._asdict())`` is a frame of them.
 
     Attributes
     ----------
@@ -50,20 +49,6 @@ class SampledRows:
     labels: Vector
     source: Rows
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __repr__(self) -> str:
-        n_drawn = int((self.labels == 0).sum())
-        return f"<SampledRows of {len(self) - n_drawn} interactions and {n_drawn} drawn items>"
-
-    def to_frame(self) -> Any:
-        """Return a frame of pandas with the columns user, item, label and source."""
-        import pandas
-
-        columns = {"user": self.users, "item": self.items, "label": self.labels}
-        return pandas.DataFrame({**columns, "source": self.source})
-
 
 def sample_negatives(
     users: ArrayLike,
@@ -71,7 +56,6 @@ def sample_negatives(
     n: int = 1,
     *,
     by: By = "uniform",
-    exclude_seen: bool = True,
     catalog: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> SampledRows:
@@ -89,8 +73,6 @@ def sample_negatives(
     by : {"uniform", "popularity"}, default="uniform"
         Whether all items are equally likely, or likely in proportion to their numbers of
         interactions. Items are drawn for a user without replacement.
-    exclude_seen : bool, default=True
-        Whether items with which the user has interacted are never drawn.
     catalog : array-like of shape (n_items,) or None, default=None
         The ids of all items to draw from, each of them once. None takes the items that have an
         interaction.
@@ -138,7 +120,7 @@ def sample_negatives(
     if n_users * (max(total, n_items) + 1) >= 2**63:
         raise ArgumentError("users", f"must be fewer for {n_items} items, got {n_users}")
     place = of_users.index()
-    seen = distinct_ascending(place * n_items + codes) if exclude_seen else np.empty(0, np.int64)
+    seen = distinct_ascending(place * n_items + codes)
     n_left = (n_items if weights is None else int((weights > 0).sum())) - np.bincount(
         seen // max(n_items, 1), minlength=n_users
     )  # an item that was seen has an interaction, so that it may be drawn

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from itertools import count, takewhile
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairgram._support.arrays import entries_of, require_columns
 from pairgram._support.checks import ArgumentError, verbatim
 from pairgram._support.parameters import is_integer
 
 if TYPE_CHECKING:
     from pairgram._support.checks import Rows
 
-N_SHOWN = 20  # so many names does a message list
 Columns = str | int | slice | Sequence[str | int]
 
 
@@ -31,36 +31,26 @@ def column_numbers(
     if columns is None:
         return np.empty(0, np.int64)
     if isinstance(columns, slice):
-        ends = [end for end in (columns.start, columns.stop) if end is not None]
-        if any(not -n_features <= end <= n_features for end in ends):
-            raise ArgumentError(
-                parameter, f"must name columns of X, of n_features={n_features}, got {columns}"
-            )
-        return np.arange(n_features, dtype=np.int64)[columns].copy()  # contiguous
+        end = n_features if columns.stop is None else columns.stop
+        columns = range(columns.start or 0, end, columns.step or 1)
     listed = [columns] if isinstance(columns, str) or not np.iterable(columns) else columns
-    places = {} if names is None else {name: place for place, name in enumerate(names)}
+    known = [] if names is None else list(names)
+    places = {name: place for place, name in enumerate(known)}
     found = []
     for column in listed:
-        if is_integer(column):
-            if not -n_features <= column < n_features:
-                raise ArgumentError(
-                    parameter, f"must name columns of X, of n_features={n_features}, got {column}"
-                )
+        if is_integer(column) and -n_features <= column < n_features:
             found.append(int(column) % n_features)
-        elif isinstance(column, Hashable) and column in places:
-            found.append(places[column])
-        elif f"{column}[0]" in places:  # a column of lists, whose entries are features
-            entries = map(f"{column}[{{}}]".format, count())
-            found += takewhile(lambda place: place >= 0, (places.get(e, -1) for e in entries))
-        else:
-            known = "X has no names: give numbers"
-            if names is not None:
-                first = ", ".join(map(repr, names[:N_SHOWN]))
-                known = f"X has {first}" + ", …" * (len(names) > N_SHOWN)
+        elif names is None or not isinstance(column, str):
             raise ArgumentError(
                 parameter,
-                verbatim(f"must name columns of X, got {column!r}; {known}"),
+                verbatim(f"must name columns of X, of n_features={n_features}, got {column!r}"),
             )
+        elif f"{column}[0]" in places and column not in places:  # lists, of which X has the entries
+            width = next(n for n in count(1) if f"{column}[{n}]" not in places)
+            found += [places[entry] for entry in entries_of(column, width)]
+        else:
+            require_columns([column], known, parameter)
+            found.append(places[column])
     numbers = np.array(found, np.int64)
     values, counts = np.unique(numbers, return_counts=True)
     if (counts > 1).any():
@@ -74,9 +64,5 @@ def columns_in_file(columns: Any, numbers: Rows) -> Any:
     """Return columns as JSON has them: text stays, and numbers become those that were found."""
     if columns is None or isinstance(columns, str):
         return columns
-    by_name = not isinstance(columns, (slice, int, np.integer)) and all(
-        isinstance(column, str) for column in columns
-    )
-    if by_name:
-        return list(columns)
-    return numbers.tolist() or None
+    by_name = np.iterable(columns) and all(isinstance(column, str) for column in columns)
+    return list(columns) if by_name else numbers.tolist() or None
