@@ -5,7 +5,6 @@ from pairgram.comparing.comparison import (
     holm,
     percentile_intervals,
     randomization_test,
-    t_test,
 )
 from pairgram.comparing.tabled import text_of
 
@@ -14,6 +13,5 @@ __all__ = [
     "holm",
     "percentile_intervals",
     "randomization_test",
-    "t_test",
     "text_of",
 ]

@@ -103,7 +103,7 @@ def _compared(ids: Any) -> Any:
     found = pg.compare(y, ids, systems, ["ndcg@3", "map"], n_permutations=200, n_resamples=50)
     if isinstance(ids, (list, tuple)):
         assert list(found.qid) == list(dict.fromkeys(ids))
-    return [found.differences[name] for name in ("difference", "p", "p_t", "wins", "ties")]
+    return [found.differences[name] for name in ("difference", "p", "wins", "ties")]
 
 
 def _folds(splitter: Any, argument: str) -> Callable[[Any], Any]:

@@ -319,7 +319,6 @@ def _compare(folder: Path) -> Any:
             "kendall",
             baseline="b",
             confidence=0.9,
-            n_changed=2,
             **named,
         ),
     }

@@ -222,9 +222,8 @@ pairgram evaluate test.txt --scores scores.txt --metric ndcg@10 --per-query""",
 The first table has the mean of every metric with its bootstrap interval. The
 second has, for every pair of systems, the difference, the numbers of queries
 that are better, equal and worse, and p-values of the paired randomisation test
-(p) and t test (p_t). p_holm and p_t_holm are corrected for the number of
-pairs, but not for the number of metrics. The third has the queries that differ
-most in the first metric. Only labels and query ids of a table are read.""",
+(p). p_holm is corrected for the number of pairs, but not for the number of
+metrics. Only labels and query ids of a table are read.""",
         """\
 pairgram compare test.txt a.scores b.scores
 pairgram compare test.txt a.scores b.scores c.scores --baseline a.scores --metric map

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import ttest_1samp
 
 from pairgram._support.arrays import object_array, real_array
 from pairgram._support.checks import AnyArray, Vector
@@ -26,24 +24,6 @@ _BLOCK = 1 << 22
 _LONGEST_EXACT = 18
 # Sums that differ by rounding alone count as equal.
 _ROUNDING = 1e-12
-
-
-def t_test(differences: Vector) -> Vector:
-    """Return two-sided p-values of the paired t test, shape (n_columns,).
-
-    They are 1 if all differences are 0, 0 if they are equal but not 0, and NaN for less than two.
-    """
-    return np.array([_t_test(column[~np.isnan(column)]) for column in differences.T])
-
-
-def _t_test(differences: Vector) -> float:
-    largest = np.abs(differences).max(initial=0.0)
-    if len(differences) < 2:
-        return np.nan
-    if largest == 0:
-        return 1.0
-    scaled = differences / largest  # of which squares do not overflow or vanish
-    return 0.0 if np.ptp(scaled) <= _ROUNDING else float(ttest_1samp(scaled, 0.0).pvalue)
 
 
 def randomization_test(
@@ -141,19 +121,16 @@ def percentile_intervals(means: Vector, confidence: float) -> tuple[Vector, Vect
 
 
 _ORDER = "; the order is compare(y, qid, scores, metrics)"
-# Vector that differ by rounding alone are ties.
+# Values that differ by rounding alone are ties.
 _TIE = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What `compare` and `compare_values` return: three tables, which ``print`` shows.
+    """What `compare` and `compare_values` return: two tables, which ``print`` shows.
 
-    The printed text lists the queries that differ most in the first metric only; `changed` has
-    those of all metrics.
-
-    A table is a dict of columns. ``to_frame("means")`` returns one as a frame. Notebooks show all
-    three.
+    A table is a dict of columns, of which ``pandas.DataFrame`` makes a frame. So it does of
+    ``values["ndcg@10"]``, whose differences tell which queries changed most.
 
     Attributes
     ----------
@@ -165,12 +142,8 @@ class Comparison:
         A row for every metric and pair of systems, with the columns ``metric``, ``system``,
         ``against``, ``difference`` (the mean of system minus that of against), ``low`` and
         ``high`` (its bootstrap interval); ``wins``, ``ties`` and ``losses`` (numbers of queries in
-        which system is better, equal or worse); ``p`` and ``p_t`` (p-values of the randomisation
-        test and of the t test); and ``p_holm`` and ``p_t_holm`` (corrected for the number of
-        pairs).
-    changed : dict of str to ndarray
-        The queries with the largest differences of every pair, with the columns ``metric``,
-        ``system``, ``against``, ``qid``, ``value`` and ``value_against``, and ``difference``.
+        which system is better, equal or worse); ``p`` (p-values of the randomisation test); and
+        ``p_holm`` (corrected for the number of pairs).
     qid : ndarray of shape (n_queries,)
         The ids of the queries.
     values : dict of str to dict of str to ndarray of shape (n_queries,)
@@ -187,74 +160,38 @@ class Comparison:
     >>> result = compare(y, qid, {"one": [2, 1, 1, 2], "two": [2, 1, 2, 1]}, "mrr")
     >>> result.means["mean"].tolist(), result.values["mrr"]["two"].tolist()
     ([1.0, 0.75], [1.0, 0.5])
-    >>> result.to_dict()["changed"][0]["qid"]
-    'b'
+    >>> result.to_dict()["means"][1]["system"]
+    'two'
     """
 
     means: Table
     differences: Table
-    changed: Table
     qid: AnyArray
-    values: dict[str, dict[str, Vector]] = field(repr=False)
+    values: dict[str, dict[str, Vector]]
     confidence: float = 0.95
     losses: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the three tables as lists of rows of plain numbers and texts, ready for JSON.
-
-        Query ids that are neither numbers nor texts become texts.
-        """
+        """Return the two tables as lists of rows of plain numbers and texts, ready for JSON."""
         return {
             "n_queries": len(self.qid),
             "confidence": self.confidence,
             "means": rows_of(self.means),
             "differences": rows_of(self.differences),
-            "changed": [row | {"qid": _for_json(row["qid"])} for row in rows_of(self.changed)],
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return the tables as text."""
         parts = self._tables().values()
-        return "\n\n".join(f"{title}\n{text_of(table)}".strip("\n") for title, table in parts)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def to_frame(self, table: str | None = None) -> Any:
-        """Return a table as a frame of pandas, which must be installed.
-
-        Parameters
-        ----------
-        table : str or None, default=None
-            The name of the table, if there are several. None takes the first.
-
-        Raises
-        ------
-        ValueError
-            If there is no such table. The message names those that there are.
-        """
-        import pandas
-
-        return pandas.DataFrame(self._table(table))
-
-    def _table(self, name: str | None) -> Table:
-        tables = self._tables()
-        if name is not None:
-            check_text("table", name, tuple(tables))
-        return tables[next(iter(tables)) if name is None else name][1]
+        return "\n\n".join(f"{title}\n{text_of(table)}" for title, table in parts)
 
     def _tables(self) -> dict[str, tuple[str, Table]]:
+        """Return the titles and the tables, by their names."""
         title = f"{len(self.qid)} queries, {100 * self.confidence:g} % intervals"
-        tables = {
+        return {
             "means": (title, self.means),
             "differences": ("Differences, system minus against", self.differences),
         }
-        metric = self.means["metric"][0]
-        of_metric = self.changed["metric"] == metric
-        if of_metric.any():
-            changed = {name: column[of_metric] for name, column in self.changed.items()}
-            tables["changed"] = (f"Queries that differ most in {metric}", changed)
-        return tables
 
 
 def compare(
@@ -264,11 +201,9 @@ def compare(
     metrics: str | Metric | Iterable[str | Metric] = "ndcg@10",
     *,
     baseline: str | None = None,
-    convention: Any = "default",
     confidence: float = 0.95,
     n_permutations: int = 100_000,
     n_resamples: int = 10_000,
-    n_changed: int = 5,
     random_state: int | None = 0,
 ) -> Comparison:
     """Compare several systems on the same queries.
@@ -282,11 +217,9 @@ def compare(
     scores : dict of str to array-like of shape (n_rows,)
         The scores of two or more systems, by their names.
     metrics : str, Metric, or iterable of them
-        See `evaluate`.
+        See `evaluate`; `get_metric` makes those of other conventions.
     baseline : str or None
         The system that all others are compared with. None compares every pair of systems.
-    convention : str
-        See `get_metric`.
     confidence : float between 0 and 1
         The probability of the bootstrap intervals.
     n_permutations : int ≥ 1
@@ -294,8 +227,6 @@ def compare(
         assignments than this in all, and at most 18 queries differ, all are tried, and p is exact.
     n_resamples : int ≥ 1
         The number of bootstrap samples of queries.
-    n_changed : int ≥ 0
-        How many queries to list for every pair.
     random_state : int or None
         The seed of the permutations and of the bootstrap. None draws new ones each time.
 
@@ -314,7 +245,8 @@ def compare(
     Notes
     -----
     The p-values are two-sided, for differences that are paired by query. The randomisation test
-    needs no assumption about their distribution [1]_; the t test is ``scipy.stats.ttest_rel``.
+    needs no assumption about their distribution [1]_. ``scipy.stats.ttest_rel`` of two columns of
+    `Comparison.values` is the t test.
     Intervals are those of the percentile bootstrap, which resamples queries. They are not corrected
     for their number.
 
@@ -322,7 +254,7 @@ def compare(
     look. If you stop an experiment as soon as p is small, you find differences where there are
     none. All sessions of one user should share one query id.
 
-    Among many pairs some p-values are small by chance. ``p_holm`` and ``p_t_holm`` are corrected by
+    Among many pairs some p-values are small by chance. ``p_holm`` is corrected by
     Holm's method for the number of pairs, but not for the number of metrics: choose one metric to
     decide by beforehand.
 
@@ -347,19 +279,15 @@ def compare(
     >>> result = compare(y, qid, {"one": X[:, 0], "two": X.sum(axis=1)}, "ndcg@10")
     >>> result.differences["system"][0], result.differences["against"][0]
     ('two', 'one')
-    >>> print(compare(y, qid, {"one": X[:, 0], "two": X[:, 1]}, n_changed=1))
+    >>> print(compare(y, qid, {"one": X[:, 0], "two": X[:, 1]}))
     50 queries, 95 % intervals
     metric   system    mean     low    high  n_queries
     ndcg@10  one     0.3800  0.3366  0.4238         50
     ndcg@10  two     0.1192  0.0946  0.1445         50
     <BLANKLINE>
     Differences, system minus against
-    metric   system  against  difference ... wins  ties  losses      p  p_holm ...
-    ndcg@10  two     one         -0.2608 ...    1     0      49  1e-05   1e-05 ...
-    <BLANKLINE>
-    Queries that differ most in ndcg@10
-    metric   system  against  qid   value  value_against  difference
-    ndcg@10  two     one      28   0.0296         0.7316     -0.7020
+    metric   system  against  difference ... wins  ties  losses      p  p_holm
+    ndcg@10  two     one         -0.2608 ...    1     0      49  1e-05   1e-05
     """
     first = y[0] if isinstance(y, (list, tuple)) and len(y) else y
     if isinstance(first, (str, Metric)):
@@ -370,7 +298,7 @@ def compare(
     if qid is None:
         raise ValueError("qid must be given, because systems are compared query by query")
     listed = listed_metrics(metrics, _ORDER)
-    wanted = [m if isinstance(m, Metric) else get_metric(m, convention) for m in listed]
+    wanted = [m if isinstance(m, Metric) else get_metric(m) for m in listed]
     names = _checked_names(scores, "scores")
     columns = [real_array(score, f"scores of {name!r}") for name, score in scores.items()]
     for name, column in zip(names, columns, strict=True):
@@ -391,7 +319,6 @@ def compare(
         confidence=confidence,
         n_permutations=n_permutations,
         n_resamples=n_resamples,
-        n_changed=n_changed,
         random_state=random_state,
     )
 
@@ -403,7 +330,6 @@ def compare_values(
     confidence: float = 0.95,
     n_permutations: int = 100_000,
     n_resamples: int = 10_000,
-    n_changed: int = 5,
     random_state: int | None = 0,
 ) -> Comparison:
     """Compare metrics that are known for every query, such as those of TREC runs.
@@ -414,7 +340,7 @@ def compare_values(
         For each of two or more systems, by their names, what
         ``evaluate_run(qrels, run, metrics, per_query=True)`` returns: the metrics by their names,
         and the ids of the queries as "qid". All have the same queries, in one order.
-    baseline, confidence, n_permutations, n_resamples, n_changed, random_state
+    baseline, confidence, n_permutations, n_resamples, random_state
         See `compare`.
 
     Returns
@@ -461,7 +387,6 @@ def compare_values(
         raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
     check_size("n_permutations", n_permutations)
     check_size("n_resamples", n_resamples)
-    check_size("n_changed", n_changed, 0)
     pairs = [
         (system, against) for against, system in combinations(names, 2) if baseline is None
     ] or [(system, str(baseline)) for system in names if system != baseline]
@@ -474,7 +399,7 @@ def compare_values(
     n = single.shape[1]
     # All resampled means are of the same samples.
     resampled = bootstrap_means(np.hstack([single, paired]), n_resamples, rng)
-    p, p_t = randomization_test(paired, n_permutations, rng), t_test(paired)
+    p = randomization_test(paired, n_permutations, rng)
     low, high = percentile_intervals(resampled, confidence)
     means = {
         "metric": object_array(metric for metric, _ in of_system),
@@ -497,12 +422,9 @@ def compare_values(
         "ties": (paired == 0).sum(axis=0),
         "losses": (sign * paired < 0).sum(axis=0),
         "p": p,
-        "p_holm": _by_metric(p, len(pairs)),
-        "p_t": p_t,
-        "p_t_holm": _by_metric(p_t, len(pairs)),
+        "p_holm": np.concatenate([holm(own) for own in p.reshape(-1, len(pairs))]),
     }
-    changed = _changed(qid, found, of_pair, paired, n_changed)
-    return Comparison(means, differences, changed, qid, found, confidence, losses)
+    return Comparison(means, differences, qid, found, confidence, losses)
 
 
 def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:
@@ -523,37 +445,3 @@ def _differences(one: Vector, other: Vector) -> Vector:
 def _means(values: Vector) -> Vector:
     """Return the means of columns, with the bits of `evaluate`."""
     return Metric.mean(np.ascontiguousarray(values.T))
-
-
-def _by_metric(p: Vector, n_pairs: int) -> Vector:
-    """Return p-values that are corrected for the number of pairs of every metric."""
-    return np.concatenate([holm(own) for own in p.reshape(-1, n_pairs)])
-
-
-def _changed(
-    qid: AnyArray,
-    values: dict[str, dict[str, Vector]],
-    of_pair: list[tuple[str, str, str]],
-    paired: Vector,
-    n_changed: int,
-) -> Table:
-    """Return the table of the queries with the largest differences of every pair."""
-    rows: list[tuple[Any, ...]] = []
-    for column, (metric, system, other) in enumerate(of_pair):
-        sizes = np.nan_to_num(np.abs(paired[:, column]))
-        for query in np.argsort(-sizes, kind="stable")[: min(n_changed, np.count_nonzero(sizes))]:
-            own = values[metric]
-            rows.append(
-                (metric, system, other, qid[query], own[system][query], own[other][query],
-                 paired[query, column])
-            )  # fmt: skip
-    columns = list(zip(*rows, strict=True)) or [()] * 7
-    names = ("metric", "system", "against", "qid", "value", "value_against", "difference")
-    return {
-        name: object_array(column) if at < 4 else np.array(column, dtype=np.float64)
-        for at, (name, column) in enumerate(zip(names, columns, strict=True))
-    }
-
-
-def _for_json(one: object) -> Any:
-    return one if isinstance(one, (int, float, str)) else str(one)

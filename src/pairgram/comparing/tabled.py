@@ -16,11 +16,9 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
 
 
 def text_of(table: Table) -> str:
-    """Return a table with aligned columns, numbers to the right; "" if it has no rows."""
+    """Return a table with aligned columns, numbers to the right."""
     columns = []
     for name, values in table.items():
-        if not len(values):
-            return ""
         texts = [name, *map(_cell, values.tolist())]
         pad = str.rjust if values.dtype.kind in "biuf" else str.ljust
         columns.append([pad(text, max(map(len, texts))) for text in texts])
