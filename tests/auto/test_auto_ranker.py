@@ -10,7 +10,7 @@ import scipy.sparse
 from pairgram import AutoRanker, Clicks, Pairs, RankRLSCV, evaluate, load_model, make_ranking
 from pairgram.clicks import simulate
 from pairgram.features.row_values import Chain
-from parts.auto import Rates, Task, ranker as auto_ranker, trials
+from parts.auto import Task, ranker as auto_ranker, trials
 from problems import BY_STEPS
 
 
@@ -270,21 +270,6 @@ def test_few_trials_have_tried_inputs_and_pairs(n_rows, sparse):
     assert len({trial.choice for trial in linear[:3]}) == 2
 
 
-def test_rates_become_those_that_were_measured():
-    rates = Rates()
-    gram, all_kinds = {"gram": 1e9}, {"trial": 1.0, "gram": 1e9, "band": 1e9}
-    before = rates.seconds(gram)
-    for _ in range(50):
-        rates.learn(gram, 7.0)
-    assert rates.seconds(gram) == pytest.approx(7.0, rel=0.01)
-    assert rates.slowness == pytest.approx(7.0 / before, rel=0.05)
-    # What is not known yet is as slow as what is.
-    assert rates.seconds({"band": 1e9}) == pytest.approx(0.09 * 7.0 / before, rel=0.05)
-    slow = rates.seconds(all_kinds)
-    rates.learn(all_kinds, 2 * slow)
-    assert slow < rates.seconds(all_kinds) < 2 * slow
-
-
 def test_a_small_budget_tries_one_model():
     model = AutoRanker(time_budget=1e-6).fit(X, y, qid=qid)
     alone = RankRLSCV().fit(X, y, qid=qid)
@@ -304,7 +289,6 @@ def test_a_trial_that_would_not_end_in_time_is_not_begun(monkeypatch):
     monkeypatch.setattr(auto_ranker, "trials", with_long_ones)
     model = AutoRanker(time_budget=1000.0).fit(X, y, qid=qid)
     assert list(model.trials_["outcome"][1:24]) == ["over budget"] * 23
-    assert (model.trials_["expected_seconds"][1:24] > 1000).all()
 
 
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
@@ -315,9 +299,13 @@ def test_a_trial_that_runs_over_is_stopped_and_leaves_nothing_behind(
     """Large queries of a kernel need eigenvectors of LAPACK, which cannot be interrupted."""
     X, y, qid = make_ranking(n_queries, 3500 // n_queries, 3, random_state=0)
     every = auto_ranker.trials
-    monkeypatch.setattr(auto_ranker, "trials", lambda *given: [every(*given)[0], every(*given)[-1]])
+
+    def first_and_last(*given):
+        first, *_, last = every(*given)
+        return [first, replace(last, work={})]  # which is expected to take no time
+
+    monkeypatch.setattr(auto_ranker, "trials", first_and_last)
     set_limits(patient_seconds=1e9)
-    monkeypatch.setattr(Rates, "seconds", lambda self, work: 0.0)
     began = time.perf_counter()
     model = AutoRanker(time_budget=0.3).fit(X, y, qid=qid)
     seconds = time.perf_counter() - began
@@ -416,7 +404,7 @@ def test_weights_of_0_are_as_rows_left_out():
     np.testing.assert_allclose(ours.predict(X), without.predict(X), rtol=1e-7, atol=1e-9)
 
 
-def test_lines_tell_what_is_tried_and_what_is_not(capsys, set_limits):
+def test_lines_tell_what_is_tried_and_what_is_not(capsys):
     model = AutoRanker(None, verbose=True).fit(X, y, qid=qid)
     lines = capsys.readouterr().err.splitlines()
     *lines, last = lines
@@ -429,10 +417,7 @@ def test_lines_tell_what_is_tried_and_what_is_not(capsys, set_limits):
         model.trials_["outcome"]
     ).count("given up")
     AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
-    assert "over budget (takes about 0.0" in capsys.readouterr().err.splitlines()[1]
-    set_limits(long_seconds=0.0)
-    AutoRanker(1e-6, verbose=True).fit(X, y, qid=qid)
-    assert capsys.readouterr().err.startswith("columns, with_ties: takes about ")
+    assert ": over budget" in capsys.readouterr().err.splitlines()[1]
 
 
 @pytest.mark.usefixtures("columns_alone")

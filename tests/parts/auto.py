@@ -1,10 +1,9 @@
 """The parts of auto that have tests of their own."""
 
 from pairgram.auto import ranker
-from pairgram.auto.trials import Rates, Task, trials
+from pairgram.auto.trials import Task, trials
 
 __all__ = [
-    "Rates",
     "Task",
     "ranker",
     "trials",

@@ -116,8 +116,6 @@ class Limits:
     proposed_rows: int = 2048
     # A search keeps the weights along its alphas if they take at most this many bytes.
     path_bytes: int = 256 << 20
-    # Trials that are expected to take longer than this many seconds are announced.
-    long_seconds: float = 10.0
     # Trials of features and kernels without gain may cost this many times what the trials up to
     # the last gain have cost,
     patience: float = 2.0

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,10 +21,8 @@ from pairgram._support.row_warnings import warn_of_equal_labels, without_row_war
 from pairgram.auto.mean import mean_of_columns
 from pairgram.auto.trials import (
     COLUMNS,
-    Rates,
     Task,
     Trial,
-    Work,
     choices_of,
     mean_of_linear,
     trials,
@@ -61,6 +58,8 @@ FIRST_OF_FAMILY = 2
 AFTER_GAIN = 5.0
 # A trial is begun if so many times the seconds that are expected are left.
 MARGIN = 1.2
+# What is expected of work counts as much as if so many seconds of it had been measured.
+KNOWN = 0.02
 # The settings that are not numbers.
 TEXTS = ("features", "inputs", "pairs")
 # Why a trial was not made, or not to its end.
@@ -115,7 +114,7 @@ class TrialsSpec(Spec):
         named = rows.arguments | {"validation": validation}
         course, mean = _Course(self, common, named), mean_of_linear(task)
         every = trials(task, self.random_state)
-        course.make([trial for trial in every if trial.family == COLUMNS], mean.work)
+        course.make([trial for trial in every if trial.family == COLUMNS], mean.cost)
         if not compares:
             course.average(mean, rows, validation, splits)
         course.make([trial for trial in every if trial.family != COLUMNS])
@@ -135,7 +134,8 @@ class _Course:
     def __init__(self, spec: TrialsSpec, common: dict[str, Any], named: dict[str, Any]) -> None:
         self.spec, self.common, self.named = spec, common, named
         self.end = float("inf") if spec.budget is None else spec.began + spec.budget
-        self.rates, self.table = Rates(), _Table()
+        self.expected = self.taken = KNOWN  # seconds of all trials so far
+        self.table = _Table()
         self.first: RankRLSCV | None = None
         self.linear: list[RankRLSCV] = []
         self.linear_best: list[RankRLSCV] = []  # the single one, beside its mean with others
@@ -149,25 +149,27 @@ class _Course:
         assert self.first is not None  # the first trial is always made
         return self.first
 
-    def make(self, every: Sequence[Trial], then: Work = MappingProxyType({})) -> None:
-        """Make the trials that are worth it and end in time, also for the work that comes then."""
-        for trial in every:
-            expected = self.rates.seconds(trial.work)
-            end = self.end - self.rates.seconds(then)
-            reason = self._reason_against(trial, MARGIN * expected, end)
-            if reason:
-                self.table.add(trial, reason, expected)
-                left = max(0.0, end - time.perf_counter())
-                over = f" (takes about {expected:.2g} s, {left:.2g} s are left)"
-                self._print(f"{trial.name}: {reason}{over if reason == OVER_BUDGET else ''}")
-            else:
-                self._make(trial, expected, end)
+    @property
+    def slowness(self) -> float:
+        """How many times as long as expected the trials so far have taken."""
+        return self.taken / self.expected
 
-    def _reason_against(self, trial: Trial, seconds: float, end: float) -> str:
+    def make(self, every: Sequence[Trial], then: float = 0.0) -> None:
+        """Make the trials that are worth it and end in time, also for what costs `then` later."""
+        for trial in every:
+            end = self.end - self.slowness * then
+            reason = self._reason_against(trial, end)
+            if reason:
+                self.table.add(trial, reason)
+                self._print(f"{trial.name}: {reason}")
+            else:
+                self._make(trial, end)
+
+    def _reason_against(self, trial: Trial, end: float) -> str:
         """Return why a trial should not be made, or an empty string."""
         if self.first is None:
             return ""
-        if time.perf_counter() + seconds > end:
+        if time.perf_counter() + MARGIN * self.slowness * trial.cost > end:
             return OVER_BUDGET
         of_family = self.behind.get(trial.family, [])
         if trial.family != COLUMNS:
@@ -178,9 +180,7 @@ class _Course:
                 return NO_GAIN
         return ""
 
-    def _make(self, trial: Trial, expected: float, end: float) -> None:
-        if expected > limits.now.long_seconds:
-            self._print(f"{trial.name}: takes about {expected:.0f} s")
+    def _make(self, trial: Trial, end: float) -> None:
         best = self.first
         pairs = trial.choice or (None if best is None else best.pairs_) or "with_ties"
         way = Chain(self.spec.rows.filler, WORDS.get(trial.inputs or ""), trial.map_or_kernel)
@@ -188,18 +188,18 @@ class _Course:
         began = time.perf_counter()
         end = end if best is not None else float("inf")
         try:
-            with one_query_meant(), without_row_warnings(), until(end, self.rates.slowness):
+            with one_query_meant(), without_row_warnings(), until(end, self.slowness):
                 search.fit(**self.named)
         except (TimeoutError, ValueError, MemoryError) as error:
             if best is None:
                 raise
-            self._add_unfinished(trial, expected, error, time.perf_counter() - began)
+            self._add_unfinished(trial, error, time.perf_counter() - began)
             return
         seconds = time.perf_counter() - began
-        self.rates.learn(trial.work, seconds)
+        self.expected, self.taken = self.expected + trial.cost, self.taken + seconds
         lead, spread = (np.nan, np.nan) if best is None else _lead(search, best)
         is_linear = trial.family == COLUMNS
-        self.table.add(trial, "tried", expected, search, seconds, (lead, spread))
+        self.table.add(trial, "tried", search, seconds, (lead, spread))
         self._print(f"{trial.name}: {search.best_score_:.4f}, {seconds:.2f} s")
         self.idle += trial.cost
         if is_linear:
@@ -218,15 +218,13 @@ class _Course:
         if is_linear or self.first is search:
             self.useful, self.idle = self.useful + self.idle, 0.0
 
-    def _add_unfinished(
-        self, trial: Trial, expected: float, error: Exception, seconds: float
-    ) -> None:
+    def _add_unfinished(self, trial: Trial, error: Exception, seconds: float) -> None:
         """Add a trial that was stopped, or that failed."""
         if isinstance(error, TimeoutError):
             outcome, how = STOPPED, f"stopped after {seconds:.2f} s, when the time was over"
         else:
             outcome = how = f"failed: {error}"
-        self.table.add(trial, outcome, expected, seconds=seconds)
+        self.table.add(trial, outcome, seconds=seconds)
         self._print(f"{trial.name}: {how}")
 
     def average(self, trial: Trial, rows: GivenArrays, validation: Validation, splits: Any) -> None:
@@ -242,24 +240,23 @@ class _Course:
         alone = np.bincount(tests).max(initial=0) < 2  # no row has several held-out scores
         if len(members) == 1 or rows.data.offset is not None or not alone:
             return
-        expected = self.rates.seconds(trial.work)
         trial = replace(trial, features=f"mean of {len(members)} linear models")
         began = time.perf_counter()
         held_rows = tests if splits else slice(None)
         try:
-            with without_row_warnings(), until(self.end, self.rates.slowness):
+            with without_row_warnings(), until(self.end, self.slowness):
                 held = None if validation is None else rows.held(validation, rows.data)
                 judge = Judge.make(rows.data, self.common["cv"], held, best.scoring_)
                 mean, deviation = mean_of_columns(
                     members, rows.data, self.spec.rows, judge, held_rows
                 )
         except (TimeoutError, ValueError, MemoryError) as why:
-            self._add_unfinished(trial, expected, why, time.perf_counter() - began)
+            self._add_unfinished(trial, why, time.perf_counter() - began)
             return
         lead, error = _lead(mean, best)
         seconds = time.perf_counter() - began
         trial = replace(trial, inputs=Chain.of(mean.feature_map_).kind)
-        self.table.add(trial, "tried", expected, mean, seconds, (lead, error), deviation)
+        self.table.add(trial, "tried", mean, seconds, (lead, error), deviation)
         self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
         if lead >= -LEAD * error:
             self.first, self.table.best = mean, len(self.table.rows) - 1
@@ -330,7 +327,7 @@ class AutoRanker(LinearSearch):
     trials_ : dict of str to ndarray
         A row for every trial, in their order: ``features``, ``inputs``, ``pairs``,
         ``alpha``, ``score``, ``lead`` (over the best model before it), ``standard_error`` (of the
-        lead), ``seconds``, ``expected_seconds`` (by the trials before it) and ``outcome``, which is
+        lead), ``seconds`` and ``outcome``, which is
 
         - "best", or "tried" if another model won;
         - "over budget" if it was not begun, because it would not have ended in time;
@@ -432,7 +429,6 @@ class _Table:
         self,
         trial: Trial,
         outcome: str,
-        expected: float,
         search: RankRLSCV | None = None,
         seconds: float = np.nan,
         lead: tuple[float, float] = (np.nan, np.nan),
@@ -451,7 +447,6 @@ class _Table:
             **dict(zip(("alpha", "score", "deviation"), numbers, strict=True)),
             **dict(zip(("lead", "standard_error"), lead, strict=True)),
             "seconds": seconds,
-            "expected_seconds": expected,
         }
         self.rows.append(row)
         self.outcomes.append(outcome)

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from pairgram._support import limits
 from pairgram._support.parameters import InputsName
-from pairgram._support.rates import SECONDS, seconds_of
+from pairgram._support.rates import seconds_of
 from pairgram.data.dataset import RankingData
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.features.kernel_map import Kernel
@@ -167,46 +167,6 @@ class Trial:
     def cost(self) -> float:
         """The seconds at the rates of `SECONDS`, which are the same on every machine."""
         return seconds_of(self.work)
-
-
-class Rates:
-    """How long work takes here and now, as the trials that were made tell.
-
-    A trial tells of every kind of work by its share of the seconds that were expected. What is
-    known of a kind before the first trial counts as much as `KNOWN` seconds of it would.
-    """
-
-    KNOWN = 0.02
-
-    def __init__(self) -> None:
-        self._work = dict.fromkeys(SECONDS, 0.0)
-        self._seconds = dict.fromkeys(SECONDS, 0.0)
-
-    @property
-    def slowness(self) -> float:
-        """How many times the seconds of `SECONDS` all work has taken together."""
-        return (self.KNOWN + sum(self._seconds.values())) / (self.KNOWN + seconds_of(self._work))
-
-    def _parts(self, work: Work) -> dict[str, float]:
-        known = self.KNOWN
-        return {
-            kind: amount
-            * (known * self.slowness + self._seconds[kind])
-            / (known / SECONDS[kind] + self._work[kind])
-            for kind, amount in work.items()
-        }
-
-    def seconds(self, work: Work) -> float:
-        """Return how long work is expected to take."""
-        return sum(self._parts(work).values())
-
-    def learn(self, work: Work, seconds: float) -> None:
-        """Take in how long work has taken."""
-        parts = self._parts(work)
-        whole = sum(parts.values())
-        for kind, part in parts.items():
-            self._seconds[kind] += seconds * part / whole
-            self._work[kind] += work[kind]
 
 
 def trials(task: Task, random_state: RandomState) -> list[Trial]:
