@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 import pairgram._core as _core
 from pairgram._support.arrays import real_array
-from pairgram._support.checks import ArgumentError, Rows, Vector, did_you_mean, verbatim
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram._support.machine import cached_property
 from pairgram._support.parameters import Loss
 from pairgram.comparisons.compared_rows import ComparedRows, compared
@@ -22,7 +22,7 @@ from pairgram.comparisons.held_out_comparisons import HeldOutComparisons
 from pairgram.data.dataset import RankingData
 from pairgram.data.judgements import Judgements
 from pairgram.data.pairs import LARGEST_PAIR_WEIGHT, SMALLEST_PAIR_WEIGHT, Pairs
-from pairgram.data.queries import Queries, check_weights, plain_ids, read_ids
+from pairgram.data.queries import Queries, check_weights
 from pairgram.metrics.metric import Metric
 from pairgram.solvers.formulation import Coordinates
 
@@ -90,7 +90,7 @@ class Preferences(Judgements):
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 3.0]])
     >>> y = Preferences(winner=[2, 2, 1], loser=[0, 1, 0])
     >>> y
-    Preferences of 3 comparisons between 3 rows
+    Preferences of 3 comparisons
     >>> scores = RankRLS(alpha=0.1).fit(X, y).predict(X)
     >>> np.argsort(-scores).tolist()
     [2, 1, 0]
@@ -124,12 +124,6 @@ class Preferences(Judgements):
                 f"comparison {at}",
             )
         margin = _per_comparison(self.margin, n_pairs, "margin")
-        if (margin < 0).any():
-            at = int(np.argmax(margin < 0))
-            raise ArgumentError(
-                "margin",
-                f"must be >= 0, got {margin[at]} in comparison {at}: exchange its winner and loser",
-            )
         weight = None
         if self.weight is not None:
             weight = _per_comparison(self.weight, n_pairs, "weight")
@@ -153,61 +147,6 @@ class Preferences(Judgements):
             groups = queries.ids[queries.index()]
             groups.flags.writeable = False
             object.__setattr__(self, "groups", groups)
-
-    @classmethod
-    def from_ids(
-        cls,
-        ids: ArrayLike,
-        winner: ArrayLike,
-        loser: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        margin: ArrayLike = 1.0,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Make comparisons of names, such as "model A beat model B".
-
-        Parameters
-        ----------
-        ids : array-like of shape (n_rows,), any hashable type
-            The name of every row of X. No name may stand there twice.
-        winner, loser : array-like of shape (n_pairs,)
-            Names.
-        weight, margin, groups :
-            As for the class.
-
-        Raises
-        ------
-        ValueError
-            If a name is not among `ids`, or stands there twice; otherwise as for the class.
-
-        Examples
-        --------
-        >>> from pairgram import Preferences
-        >>> Preferences.from_ids(["ant", "bee", "cat"], ["bee", "cat"], ["ant", "bee"]).winner
-        array([1, 2])
-        """
-        names = _listed(ids)
-        number = {name: row for row, name in enumerate(names)}
-        if len(number) != len(names):
-            twice = next(name for row, name in enumerate(names) if number[name] != row)
-            raise ArgumentError(
-                "ids", f"must name every row once, got {verbatim(repr(twice))} twice"
-            )
-        rows = []
-        for argument, given in (("winner", winner), ("loser", loser)):
-            listed = _listed(given)
-            found = [number.get(name, -1) for name in listed]
-            if found and min(found) < 0:
-                at = found.index(-1)
-                meant = did_you_mean(listed[at], names)
-                raise ArgumentError(
-                    argument,
-                    f"must be names among ids, got {verbatim(repr(listed[at]))} in comparison "
-                    f"{at}{verbatim(meant)}",
-                )
-            rows.append(np.array(found, dtype=np.int64))
-        return cls(*rows, weight=weight, margin=margin, groups=groups)
 
     @classmethod
     def from_intervals(
@@ -412,62 +351,29 @@ class Preferences(Judgements):
     def __getitem__(self, key: object) -> NoReturn:
         raise ValueError(_NO_ARRAY)
 
-    def __iter__(self) -> NoReturn:
-        raise ValueError(_NO_ARRAY)
-
     def __repr__(self) -> str:
-        n_rows, n_ties = len(np.union1d(self.winner, self.loser)), int((self.margin == 0).sum())
-        text = f"Preferences of {self.n_pairs} comparisons between {n_rows} rows"
-        if n_ties:
-            text += f", {n_ties} of them ties"
-        if self.groups is not None:
-            text += f", in {self.queries.n_queries} groups"
-        return text + ", weighted" * (self.weight is not None)
-
-
-def _listed(ids: ArrayLike) -> list[Any]:
-    """Return names as Python objects."""
-    if isinstance(ids, (list, tuple)):
-        return list(ids)
-    return plain_ids(read_ids(ids, np.shape(ids)[0]))
+        return f"Preferences of {self.n_pairs} comparisons"
 
 
 def _pairs_in_order(low: Vector, high: Vector, queries: Queries) -> tuple[Rows, Rows]:
     """Return the winners and losers of all pairs whose order is known, and of ties, once each."""
-    index, offsets = queries.index(), queries.offsets
-    by_upper = np.lexsort((high, index))
-    # The rows of its query whose upper bound is below the lower one of a row come first.
-    begins, n_below = offsets[index], np.zeros(len(low), dtype=np.int64)
+    losers, n_pairs = [np.empty(0, np.int64)] * len(low), 0
     for query in range(queries.n_queries):
-        rows = by_upper[offsets[query] : offsets[query + 1]]
-        n_below[rows] = np.searchsorted(high[rows], low[rows])
-    # Known labels of a query that are equal stand together. Each ties with those after it.
-    known = by_upper[(low == high)[by_upper]]
-    differs = (np.diff(index[known]) != 0) | (np.diff(low[known]) != 0)
-    ends = np.append(np.flatnonzero(differs) + 1, len(known))
-    places = np.arange(len(known))
-    n_ties = ends[np.searchsorted(ends, places, side="right")] - places - 1
-    n_pairs = int(n_below.sum() + n_ties.sum())
+        rows = np.arange(len(low))[queries.rows(query)]
+        lows, highs = low[rows], high[rows]
+        for row in rows.tolist():
+            ties = (lows == high[row]) & (highs == low[row]) & (rows > row)
+            losers[row] = rows[(highs < low[row]) | ties]
+            n_pairs += len(losers[row])
+            if n_pairs > MOST_PAIRS:
+                raise ArgumentError(
+                    "lower",
+                    f"and upper must give at most {MOST_PAIRS:,} pairs whose order is known: take "
+                    "fewer rows, or shorter queries",
+                )
     if n_pairs == 0:
         raise ArgumentError("lower", "and upper do not tell for any two rows which is higher")
-    if n_pairs > MOST_PAIRS:
-        raise ArgumentError(
-            "lower",
-            f"and upper must give at most {MOST_PAIRS:,} pairs whose order is known, got "
-            f"{n_pairs:,}: take fewer rows, or shorter queries",
-        )
-    winner = np.concatenate([np.repeat(np.arange(len(low)), n_below), np.repeat(known, n_ties)])
-    loser = np.concatenate(
-        [by_upper[_consecutive(begins, n_below)], known[_consecutive(places + 1, n_ties)]]
-    )
-    order = np.argsort(winner, kind="stable")
-    return winner[order], loser[order]
-
-
-def _consecutive(begins: Rows, counts: Rows) -> Rows:
-    """Return so many consecutive numbers from each beginning, one list after the other."""
-    before = np.cumsum(counts) - counts
-    return np.arange(counts.sum()) + np.repeat(begins - before, counts)
+    return np.repeat(np.arange(len(low)), [*map(len, losers)]), np.concatenate(losers)
 
 
 def _row_numbers(values: ArrayLike, name: str) -> Rows:
@@ -477,7 +383,8 @@ def _row_numbers(values: ArrayLike, name: str) -> Rows:
         raise ArgumentError(
             name,
             "must be row numbers of X, one integer for each comparison, got an array of shape "
-            f"{array.shape} and type {array.dtype}: Preferences.from_ids takes names",
+            f"{array.shape} and type {array.dtype}: pandas.Index(names).get_indexer(values) finds "
+            "the rows of names",
         )
     rows = np.ascontiguousarray(array, np.int64)
     if (rows < 0).any():
@@ -487,22 +394,10 @@ def _row_numbers(values: ArrayLike, name: str) -> Rows:
 
 
 def _per_comparison(values: ArrayLike, n_pairs: int, name: str) -> Vector:
-    """Return a finite number for every comparison; those of `weight` must be ≥ 0."""
+    """Return a finite number >= 0 for every comparison."""
     try:
-        if name == "weight":
-            return check_weights(values, n_pairs, name)
-        numbers = real_array(values, name)
+        return check_weights(values, n_pairs, name)
     except ArgumentError as error:
         if error.row is not None:
             error.place = f"comparison {error.row}"
         raise
-    if numbers.ndim == 0:
-        numbers = np.full(n_pairs, float(numbers))
-    if numbers.shape != (n_pairs,):
-        raise ArgumentError(
-            name, f"must have one number for each of {n_pairs} comparisons, got {numbers.shape}"
-        )
-    if not np.isfinite(numbers).all():
-        at = int(np.argmin(np.isfinite(numbers)))
-        raise ArgumentError(name, f"must be finite, got {numbers[at]} in comparison {at}")
-    return numbers
