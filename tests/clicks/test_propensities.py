@@ -79,15 +79,6 @@ def test_items_that_were_always_at_one_place_say_nothing():
     np.testing.assert_array_equal(more.n_clicks, found.n_clicks)
 
 
-def test_propensities_that_may_not_grow():
-    log, _, _ = log_of(3, n_impressions=50, examination=[0.5, 0.9, 0.3, 0.3, 0.2, 0.2])
-    free = estimate_propensities(log.position, log.click, item=log.row)
-    assert (np.diff(free.propensity) > 0).any()
-    found = estimate_propensities(log.position, log.click, item=log.row, monotone=True)
-    assert (np.diff(found.propensity) <= 0).all()
-    assert found.propensity[0] == 1
-
-
 def test_propensities_of_rows_are_those_that_fits_take():
     log, qid, X = log_of(4)
     found = estimate_propensities(log.position, log.click, qid=qid, item=log.row)
@@ -122,9 +113,8 @@ def test_a_far_position_takes_no_memory():
     np.testing.assert_array_equal(found.propensity, expected.propensity)
 
 
-@pytest.mark.parametrize("monotone", [False, True])
-def test_the_only_position_has_a_propensity_of_1(monotone):
+def test_the_only_position_has_a_propensity_of_1():
     """It is the reference, also where no item was shown at two positions."""
-    found = estimate_propensities([2, 2], [1, 0], item=[0, 1], monotone=monotone)
+    found = estimate_propensities([2, 2], [1, 0], item=[0, 1])
     assert found.position.tolist() == [2] and found.propensity.tolist() == [1.0]
     assert found.standard_error.tolist() == [0.0]

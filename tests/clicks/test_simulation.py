@@ -58,14 +58,6 @@ def test_users_of_positions_click_what_they_look_at_and_like():
     np.testing.assert_allclose(default.propensity, 1 / default.position)
 
 
-def test_users_with_trust_click_what_stands_at_the_top():
-    log = simulate(Y, QID, SCORES, model="trust", n_impressions=N, random_state=3)
-    good = (2**Y - 1) / 3
-    for (row, place), (found, error) in rates(log, log.click).items():
-        right, wrong = 1 - (place + 1) / 100, 0.65 / place
-        assert abs(found - (good[row] * right + (1 - good[row]) * wrong) / place) <= error
-
-
 def test_a_seed_draws_the_same_users():
     first, second, third = (
         simulate(Y, QID, SCORES, n_impressions=9, random_state=s) for s in (4, 4, 5)

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binomtest
 
-from pairgram._support.arrays import real_array
 from pairgram._support.checks import AnyArray, ArgumentError, verbatim
 from pairgram._support.parameters import check_size
-from pairgram.data.queries import Queries, read_ids
+from pairgram.data.queries import Queries, check_weights, read_ids
 from pairgram.features.feature_map import generator
 
 if TYPE_CHECKING:
@@ -168,15 +167,7 @@ def credit(team: ArrayLike, clicks: ArrayLike, qid: ArrayLike) -> Credit:
     >>> credit(["a", "b", "b", "a"], [1, 0, 0, 1], qid=[1, 1, 2, 2]).wins_a
     2
     """
-    counts = real_array(clicks, "clicks")
-    if counts.ndim != 1:
-        raise ArgumentError("clicks", f"must have one value per row, got shape {counts.shape}")
-    bad = ~(np.isfinite(counts) & (counts >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ArgumentError(
-            "clicks", f"must be finite and >= 0, got {counts[row]} in {{place}}", row=row
-        )
+    counts = check_weights(clicks, np.size(clicks), "clicks")
     teams = read_ids(team, len(counts), "team")
     of_a = teams == A
     other = ~(of_a | (teams == B))

@@ -8,12 +8,10 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 from numpy.typing import ArrayLike
-from sklearn.isotonic import isotonic_regression
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector
-from pairgram._support.parameters import FLAG, check_setting
-from pairgram.data.queries import as_ids, codes_of_objects
+from pairgram.data.queries import Queries, check_weights
 
 MAX_STEPS = 100
 TOLERANCE = 1e-10
@@ -77,7 +75,6 @@ def estimate_propensities(
     *,
     item: ArrayLike,
     qid: ArrayLike | None = None,
-    monotone: bool = False,
 ) -> Propensities:
     """Estimate from clicks the probability that users look at each position.
 
@@ -96,8 +93,6 @@ def estimate_propensities(
         positions for the same query, because they are equally good at all of them (intervention
         harvesting). The same id in two queries means two documents. Without `qid`, an id must
         therefore identify both the document and the query.
-    monotone : bool, default=False
-        Whether propensities must not grow from one position to the next.
 
     Returns
     -------
@@ -136,33 +131,22 @@ def estimate_propensities(
     >>> found.propensity.round(1).tolist()
     [1.0, 0.5, 0.3, 0.3]
     """
-    check_setting("monotone", monotone, FLAG)
-    place, clicks = _positions(position), real_array(click, "click")
-    if clicks.shape != place.shape:
-        raise ArgumentError(
-            "click", f"must have shape ({len(place)},), as position has, got {clicks.shape}"
-        )
-    wrong = ~((clicks >= 0) & np.isfinite(clicks))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ArgumentError("click", f"must be >= 0, got {clicks[row]} in {{place}}", row=row)
+    place = _positions(position)
+    n_rows = len(place)
+    clicks = check_weights(click, n_rows, "click")
     shown = place > 0
     if (hidden := (clicks > 0) & ~shown).any():
         row = int(np.argmax(hidden))
         text = "must be from 1, the first place, where there is a click, got 0 or NaN in {place}"
         raise ArgumentError("position", text, row=row)
-    if not (clicks[shown] > 0).any():
+    if not (clicks > 0).any():
         raise ArgumentError("click", "has no click on a row that was shown")
-    n_rows = len(place)
-    query = None if qid is None else _codes(qid, n_rows, "qid")
-    log = _Cells.of(place, clicks, _codes(item, n_rows, "item"), query)
+    items = Queries.make(n_rows, qid=item, name="item").index()
+    queries = items if qid is None else Queries.make(n_rows, qid=qid).index()
+    log = _Cells.of(place[shown], clicks[shown], items[shown], queries[shown])
     found = log.solve()
-    errors = log.errors(found)
-    n_clicks = log.clicks_of_positions
-    if monotone and len(found) > 1:
-        found = isotonic_regression(found, sample_weight=n_clicks, increasing=False)
-    known = np.exp(found - found[0])
-    return Propensities(log.positions, known, errors, np.rint(n_clicks).astype(np.int64))
+    n_clicks = np.rint(log.clicks_of_positions).astype(np.int64)
+    return Propensities(log.positions, np.exp(found), log.errors(found), n_clicks)
 
 
 def _positions(position: ArrayLike) -> Rows:
@@ -177,18 +161,6 @@ def _positions(position: ArrayLike) -> Rows:
         text = f"must be a whole number from 1, or 0 or NaN, got {values[row]:g} in {{place}}"
         raise ArgumentError("position", text, row=row)
     return values.astype(np.int64)
-
-
-def _codes(ids: ArrayLike, n_rows: int, name: str) -> Rows:
-    """Return a whole number from 0 for every id, the same for equal ones."""
-    found = as_ids(ids, n_rows, name)
-    if found.dtype.kind in "iu" and n_rows:
-        low, high = int(found.min()), int(found.max())
-        if high - low < 4 * n_rows + 1024:  # which need not be sorted
-            return (found.astype(np.uint64) - np.uint64(low % 2**64)).astype(np.int64)
-    if found.dtype.kind == "O":
-        return codes_of_objects(found, name)[0]
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
 def _listed(positions: Rows) -> str:
@@ -212,35 +184,18 @@ class _Cells(NamedTuple):
     query: Rows
 
     @classmethod
-    def of(cls, place: Rows, clicks: Vector, item: Rows, query: Rows | None) -> _Cells:
-        """Count, and check that all positions are linked."""
-        known = np.arange(min(int(place.max()) + 1, 2**16))
-        if place.max() >= len(known):  # such as 999,999,999 for the place of what nobody saw
-            known, place = np.unique(np.append(place, 0), return_inverse=True)
-            place = place[:-1]
-        n_places, n_items = len(known), int(item.max()) + 1
-        if query is not None:
-            item = query * n_items + item  # fewer than n_rows² numbers
-        seen = place > 0
-        if not seen.all():
-            place, clicks, item = place[seen], clicks[seen], item[seen]
-        key, n_shown, n_clicked = _counted(item * n_places + place, clicks)
-        item = key // n_places
-        column = key - item * n_places
-        begin = np.flatnonzero(np.diff(item, prepend=-1))
-        sizes = np.diff(begin, append=len(key))
-        tells = (sizes > 1) & (np.add.reduceat(n_clicked, begin) > 0)
-        kept = np.repeat(tells, sizes)
-        every, sizes = np.flatnonzero(np.bincount(column)), sizes[tells]
-        column = np.searchsorted(every, column[kept])
-        ends = np.concatenate(([0], np.cumsum(sizes)))
-        shape = (len(sizes), len(every))
-        shown = scipy.sparse.csr_array((n_shown[kept], column, ends), shape)
-        clicked = scipy.sparse.csr_array((n_clicked[kept], column, ends), shape)
-        owner = np.arange(len(sizes))
-        if query is not None:
-            owner = np.unique(item[begin[tells]] // n_items, return_inverse=True)[1]
-        cells = cls(known[every], shown, clicked, owner)
+    def of(cls, place: Rows, clicks: Vector, item: Rows, query: Rows) -> _Cells:
+        """Count the rows that were shown, and check that all positions are linked."""
+        positions, column = np.unique(place, return_inverse=True)
+        n_items = int(item.max()) + 1
+        # An item of two queries is two items.
+        things, row = np.unique(query * n_items + item, return_inverse=True)
+        shape = len(things), len(positions)
+        shown = scipy.sparse.csr_array((np.ones(len(row)), (row, column)), shape)
+        clicked = scipy.sparse.csr_array((clicks, (row, column)), shape)
+        tells = (np.diff(shown.indptr) > 1) & (clicked.sum(axis=1) > 0)
+        owner = np.unique(things[tells] // n_items, return_inverse=True)[1]
+        cells = cls(positions, shown[tells], clicked[tells], owner)
         cells._require_links()
         return cells
 
@@ -325,16 +280,3 @@ class _Cells(NamedTuple):
         scatter = (of_query.T @ of_query).toarray()[1:, 1:]
         inverse = np.linalg.pinv(hessian[1:, 1:])
         return np.append(0.0, np.sqrt(np.diag(inverse @ scatter @ inverse)))
-
-
-def _counted(key: Rows, clicks: Vector) -> tuple[Rows, Vector, Vector]:
-    """Return the different keys, ascending, and how many rows and clicks each has."""
-    if int(key.max()) < 4 * len(key) + 1024:  # which need not be sorted
-        rows = np.bincount(key)
-        kept = np.flatnonzero(rows)
-        return kept, rows[kept].astype(float), np.bincount(key, clicks)[kept].astype(float)
-    order = np.argsort(key, kind="stable")
-    key, clicks = key[order], clicks[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    n_rows = np.diff(first, append=len(key)).astype(float)
-    return key[first], n_rows, np.add.reduceat(clicks, first)

@@ -1,22 +1,20 @@
-"""Simulated clicks of users, by models of position bias or trust."""
+"""Simulated clicks of users who look at some positions more than at others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
-from pairgram._support.parameters import check_size, check_text
+from pairgram._support.parameters import check_size
 from pairgram.data.queries import Queries
 from pairgram.features.feature_map import generator
 
 if TYPE_CHECKING:
     from pairgram._support.types import RandomState
-
-MODELS = ("position", "trust")
 
 
 class ClickLog(NamedTuple):
@@ -48,7 +46,6 @@ def simulate(
     qid: ArrayLike | None,
     scores: ArrayLike,
     *,
-    model: Literal["position", "trust"] = "position",
     n_impressions: int = 1,
     k: int | None = 10,
     examination: ArrayLike | None = None,
@@ -68,21 +65,13 @@ def simulate(
     scores : array-like of shape (n_rows,) or (n_rankers, n_rows)
         Scores of one or several rankers. Every list is ranked by one of them, drawn at random. With
         several rankers, rows appear at several positions, as `estimate_propensities` needs.
-    model : {"position", "trust"}, default="position"
-        How users behave:
-
-        - "position": they look at position i with the probability ``examination[i - 1]``, and click
-          what is attractive;
-        - "trust": they look as in "position", but take rows near the top for better than they are.
-          They click an attractive row that they look at with the probability ``1 - (min(i, 20) + 1)
-          / 100``, and another row with ``0.65 / min(i, 10)``. `noise` counts as 0 here.
     n_impressions : int ≥ 1, default=1
         How many lists are shown for every query.
     k : int ≥ 1 or None, default=10
         How many rows of a list are shown. None shows all.
     examination : array-like of shape (k,), from 0 to 1, or None
-        The probabilities of looking at each position. Positions after the last one have its
-        probability. None stands for ``1 / i``.
+        The probabilities of looking at each position; users click what they look at and what is
+        attractive. Positions after the last one have its probability. None stands for ``1 / i``.
     noise : float from 0 to 1, default=0.1
         The probability that a row of label 0 is attractive.
     max_grade : float or None, default=None
@@ -101,9 +90,6 @@ def simulate(
     References
     ----------
     Joachims, Swaminathan, Schnabel (2017). Unbiased learning-to-rank with biased feedback. WSDM.
-    Agarwal, Wang, Li, Bendersky, Najork (2019). Addressing trust bias for unbiased
-    learning-to-rank. WWW. Vardasbi, Oosterhuis, de Rijke (2020). When inverse propensity scoring
-    does not work. CIKM (the numbers of "trust").
 
     Examples
     --------
@@ -121,7 +107,6 @@ def simulate(
     labels = real_array(y, "y")
     if labels.ndim != 1:
         raise ArgumentError("y", f"must have shape (n_rows,), got {labels.shape}")
-    check_text("model", model, MODELS)
     check_size("n_impressions", n_impressions)
     if k is not None:
         check_size("k", k)
@@ -145,8 +130,7 @@ def simulate(
     attraction = np.expm1(labels * np.log(2))
     if highest > 0:
         attraction /= np.expm1(highest * np.log(2))
-    if model != "trust":
-        attraction = noise + (1 - noise) * attraction
+    attraction = noise + (1 - noise) * attraction
 
     query = queries.index()
     orders = np.array([np.lexsort((-own, query)) for own in rankers])  # rows by query and place
@@ -164,14 +148,6 @@ def simulate(
     attractive = rng.random(len(row)) < attraction[row]
     propensity = np.where(position > 0, looks[np.minimum(position, len(looks)) - 1], 0.0)
     click = attractive & (rng.random(len(row)) < propensity)
-    if model == "trust":
-        capped = np.maximum(position, 1)
-        wanted = np.where(
-            attractive,
-            1 - (np.minimum(capped, 20) + 1) / 100,
-            0.65 / np.minimum(capped, 10),
-        )
-        click = rng.random(len(row)) < propensity * wanted
     return ClickLog(row, impression, position, click.astype(np.float64), propensity)
 
 
