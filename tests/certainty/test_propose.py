@@ -5,10 +5,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.special import ndtr
 
 import forms
-from axes import every
 from pairgram import Kernel, Pairgram, Pairs, Posterior, RandomFourier, RankRLS, posterior, propose
 from row_value import row_value
 
@@ -78,31 +76,6 @@ def test_rows(rows, name, strategy, few, set_limits):
     assert found.tolist() == expected
 
 
-@every(name=SETTINGS)
-def test_pairs(rows, name):
-    X, _, pool = rows
-    model = fitted(name, rows)
-    C, scores = joint(model, X, pool)
-    order = np.argsort(-scores[:-1], kind="stable")
-    pairs = [(order[i], order[i + gap]) for gap in range(1, 9) for i in range(60 - gap)]
-    expected = []
-    for _ in range(5):
-        wrong = []
-        for i, j in pairs:
-            square = C[i, i] + C[j, j] - 2 * C[i, j]
-            wrong.append(ndtr(-(scores[i] - scores[j]) / square**0.5) if square > 1e-12 else 0.0)
-        for k, pair in enumerate(pairs):
-            if pair in expected:
-                wrong[k] = -1.0
-        i, j = pairs[int(np.argmax(np.round(wrong, 10)))]
-        expected.append((i, j))
-        column = C[i] - C[j]
-        C = C - np.outer(column, column) / (column[i] - column[j] + 2 * model.noise)
-        assert {3, 7} != {int(i), int(j)}  # which are equal
-    found = propose(model, pool, 5, strategy="order")
-    assert [tuple(pair) for pair in found.tolist()] == expected
-
-
 def test_statistics_and_sparse_rows(rows):
     X, y, pool = rows
     total = Pairgram.from_rows(X, y, pairs=Pairs(weighting="documents"))
@@ -113,16 +86,6 @@ def test_statistics_and_sparse_rows(rows):
     np.testing.assert_array_equal(
         propose(of_rows, sparse, 4, strategy="upper"), propose(of_rows, pool, 4, strategy="upper")
     )
-
-
-@every(n_rows=[2, 9, 12, 25])
-def test_every_pair_can_be_asked_for(rows, n_rows):
-    pool = np.repeat(rows[2], 2, axis=0)[:n_rows]
-    n = n_rows * (n_rows - 1) // 2
-    for some in {n, n - n // 5, 1}:
-        found = propose(fitted("linear", rows), pool, some, strategy="order")
-        assert len({frozenset(pair) for pair in found.tolist()}) == len(found) == some
-        assert (found[:, 0] != found[:, 1]).all()
 
 
 @pytest.mark.parametrize(("weighting", "unit"), [("pairs", 25.0), ("queries", 0.08)])
@@ -147,7 +110,7 @@ def test_labels_of_lists_that_differ_a_little(weighting, unit, of_statistics, tm
             np.testing.assert_array_equal(propose(one, pool, 3, strategy="variance"), expected[:3])
 
 
-@pytest.mark.parametrize("strategy", ["upper", "variance", "order"])
+@pytest.mark.parametrize("strategy", ["upper", "variance"])
 def test_labels_without_noise(rows, strategy):
     X, _, pool = rows
     with warnings.catch_warnings():
@@ -155,16 +118,4 @@ def test_labels_without_noise(rows, strategy):
         model = sure(RankRLS(0.5, feature_map=Kernel("rbf", gamma=0.2)), X, np.ones(len(X)))
     assert model.noise == 0
     found = propose(model, pool, 4, strategy=strategy)
-    assert len(np.unique(found, axis=0)) == 4
-
-
-@every(seed=[2, 4, 12, 15])
-def test_equal_rows_are_not_to_be_compared(seed):
-    """Their kernel values differ by rounding, which is no difference of scores."""
-    rng = np.random.default_rng(seed)
-    n_features, n_rows = rng.integers(2, 9), rng.integers(20, 400)
-    X, pool = rng.normal(size=(40, n_features)), rng.normal(size=(n_rows, n_features))
-    pool = np.vstack([pool, pool[:6]])
-    model = sure(RankRLS(feature_map=Kernel("rbf", gamma=0.2)), X, X[:, 0])
-    chosen = propose(model, pool, 4, strategy="order")
-    assert (pool[chosen[:, 0]] != pool[chosen[:, 1]]).any(axis=1).all()
+    assert len(np.unique(found)) == 4

@@ -112,7 +112,7 @@ class Limits:
     # Many fits, and what is kept and said.
     # A prepared model is kept between calls if its arrays take at most this many bytes.
     kept_bytes: int = 64 << 20
-    # So many rows, or pairs of rows, are looked at first for what to measure next.
+    # So many rows are looked at first for what to measure next.
     proposed_rows: int = 2048
     # A search keeps the weights along its alphas if they take at most this many bytes.
     path_bytes: int = 256 << 20

@@ -136,11 +136,6 @@ class Posterior:
     mean: Any = None
     shares: Vector | None = None
 
-    def __repr__(self) -> str:
-        size = f"{self.root.shape[1]} coefficients"
-        noise = f"noise={self.noise:.4g}, label_noise={self.label_noise:.4g}"
-        return f"<Posterior of {size}, {self.kind}, {noise}>"
-
     def std(
         self, X: RowsLike, *, qid: ArrayLike | None = None, reference: Reference = "list"
     ) -> Vector:

@@ -7,7 +7,6 @@ from copy import copy
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from scipy.special import ndtr
 
 from pairgram._support import limits
 from pairgram._support.arrays import blocks
@@ -20,12 +19,10 @@ from pairgram.features.kernel_map import kernel_among
 if TYPE_CHECKING:
     from pairgram._support.types import Matrix, RowsLike
 
-Strategy = Literal["upper", "variance", "order"]
+Strategy = Literal["upper", "variance"]
 # The upper bound of a score is so many standard deviations above it. Of ¼, ½, 1 and 2, one is best
 # or close to it on the assays of the benchmarks.
 DEVIATIONS = 1.0
-# Rows whose order is asked for are at most this many places apart, unless more pairs are needed.
-WINDOW = 8
 
 
 def propose(
@@ -45,17 +42,15 @@ def propose(
         The pool to choose from. Leave out the rows that were measured, because any row of X may be
         chosen. A table is read into memory.
     n : int ≥ 1
-        How many rows, or pairs of rows.
+        How many rows.
     strategy : str, default="upper"
         - "upper": the score plus its standard deviation, to find the best;
-        - "variance": the score that is least sure;
-        - "order": the two rows whose order is least sure, to be compared by somebody. Only rows at
-          most 8 places apart by their scores are paired, or further apart if `n` needs it.
+        - "variance": the score that is least sure.
 
     Returns
     -------
-    ndarray of shape (n,), or (n, 2) for "order", int64
-        Row numbers of X, the best first. No row, and no pair, is chosen twice.
+    ndarray of shape (n,), int64
+        Row numbers of X, the best first. No row is chosen twice.
 
     Raises
     ------
@@ -91,13 +86,9 @@ def propose(
     check_size("n", n)
     model, X, _, rows = posterior._read(X)
     scores = np.asarray(model.predict(X), np.float64)
-    most = len(scores) if strategy != "order" else len(scores) * (len(scores) - 1) // 2
-    if n > most:
-        what = "rows" if strategy != "order" else "pairs of rows"
-        raise ArgumentError("n", f"must be at most {most}, the number of {what} of X, got {n}")
+    if n > len(scores):
+        raise ArgumentError("n", f"must be at most {len(scores)}, the number of rows of X, got {n}")
     joint = _Joint(posterior, rows)
-    if strategy == "order":
-        return _pairs(joint, scores, int(n))
     values = _worth(strategy, scores, joint.variances)
     # Variances shrink, so a few rows may do, if the others were never worth as much as the chosen.
     taken = np.zeros(len(scores), dtype=bool)
@@ -127,7 +118,7 @@ def _one_by_one(strategy: Strategy, joint: _Joint, scores: Vector, n: int) -> tu
         row = int(np.argmax(values))
         chosen.append(row)
         least = min(least, float(values[row]))
-        joint.learn(joint.column(row), float(joint.variances[row]))
+        joint.learn(row)
     return np.array(chosen, np.int64), least
 
 
@@ -171,61 +162,18 @@ class _Joint:
         some._changes = []
         return some
 
-    def between(self, part: slice) -> Vector:
-        """Return the covariances of some scores with all, before anything is learnt."""
+    def learn(self, row: int) -> None:
+        """Learn the label of a row, which changes the variances of all scores."""
+        part = slice(row, row + 1)
         if self.posterior.shares is None:
             products = self.H[part] @ self.H.T
         else:
             products = kernel_among(self.posterior._map, self.rows[part], self.rows)
-            products = products - self.with_mean - self.with_mean[part, None]
-        return self.posterior._of(products, self.Z[part] @ self.Z.T)
-
-    def column(self, row: int) -> Vector:
-        """Return the covariances of the score of a row with all others, given what was learnt."""
-        of_row = self.between(slice(row, row + 1))[0]
+            products = products - self.with_mean - self.with_mean[row]
+        covariances = self.posterior._of(products, self.Z[part] @ self.Z.T)[0]
         for change in self._changes:
-            of_row -= change[row] * change
-        return of_row
-
-    def learn(self, column: Vector, variance: float, n_labels: int = 1) -> Vector:
-        """Learn labels whose covariances with all scores are a column; return what changes."""
-        total = variance + n_labels * self.posterior.label_noise
-        change = column / np.sqrt(total) if total > 0 else np.zeros_like(column)
+            covariances -= change[row] * change
+        total = self.variances[row] + self.posterior.label_noise
+        change = covariances / np.sqrt(total) if total > 0 else np.zeros_like(covariances)
         self._changes.append(change)
         self.variances = np.maximum(self.variances - change**2, 0.0)
-        return change
-
-
-def _pairs(joint: _Joint, scores: Vector, n: int) -> Rows:
-    """Return the pairs of rows of similar scores whose order is least sure."""
-    order = np.argsort(-scores, kind="stable")
-    # At this many places apart there are at least n pairs.
-    reaches = np.cumsum(len(order) - np.arange(1, len(order)))
-    widest = min(max(WINDOW, int(np.searchsorted(reaches, n)) + 1), len(order) - 1)
-    gaps = range(1, widest + 1)
-    first = np.concatenate([order[:-gap] for gap in gaps])
-    second = np.concatenate([order[gap:] for gap in gaps])
-    most = max(limits.now.proposed_rows, 4 * n)
-    if len(first) > most:  # those whose difference is no surprise
-        reach = np.sqrt(joint.variances[first]) + np.sqrt(joint.variances[second])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = (scores[first] - scores[second]) / reach
-        some = np.argsort(np.where(reach > 0, share, np.inf), kind="stable")[:most]
-        first, second = first[some], second[some]
-    rows, places = np.unique(np.concatenate([first, second]), return_inverse=True)
-    joint, scores = joint.some(rows), scores[rows]
-    first, second = np.split(places, 2)
-    above = scores[first] - scores[second]
-    square = joint.posterior._of_differences(joint.rows[first], joint.rows[second])
-    chosen: list[int] = []
-    while len(chosen) < n:
-        deviations = np.sqrt(np.maximum(square, 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            wrong = np.where(deviations > 0, ndtr(-above / deviations), 0.0)
-        wrong[chosen] = -1.0
-        at = int(np.argmax(wrong))
-        chosen.append(at)
-        column = joint.column(int(first[at])) - joint.column(int(second[at]))
-        change = joint.learn(column, float(square[at]), 2)
-        square = square - (change[first] - change[second]) ** 2
-    return rows[np.column_stack([first, second])[chosen]]
