@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +16,6 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
 LONGEST_LABEL = 36
 # A 95 % interval reaches this many standard deviations to both sides.
 BAR = 1.96
-
-
-class Plot(NamedTuple):
-    """What a plotting function returns; ``ax, data = ...`` unpacks it.
-
-    Attributes
-    ----------
-    ax : matplotlib.axes.Axes
-        ``ax.figure.savefig("file.png")`` writes it.
-    data : dict of str to ndarray
-        The numbers that are drawn.
-    """
-
-    ax: Any
-    data: Mapping[str, NDArray[Any]]
 
 
 def axes_of(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Any:
@@ -54,111 +38,50 @@ def require(model: BaseEstimator, attribute: str, wanted: str) -> Any:
     return found
 
 
-def check_count(name: str, value: Any) -> None:
-    """Raise a ValueError if a count is no integer from 1 on."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-
-
 def shortened(label: object) -> str:
     """Return a label that leaves room for the picture."""
     text = str(label)
     return text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
 
 
-def weights(table: Any, ax: Axes | None = None, *, n_largest: int = 20) -> Plot:
-    """Draw bars of the weights of columns, the most important first, with their 95 % intervals.
-
-    Parameters
-    ----------
-    table : what ``model.column_weights()`` returned, with a column ``deviation``
-        The deviations are ``np.sqrt(posterior(model, X, y).covariance.diagonal())``, in the order
-        of ``table["column"]``.
-    ax : matplotlib.axes.Axes, or None for new axes
-    n_largest : int ≥ 1, default=20
-        How many columns are drawn.
-
-    Returns
-    -------
-    Plot
-        The data are ``name``, ``weight`` and ``deviation``.
-
-    Raises
-    ------
-    ValueError
-        If the table has no deviations, or if `n_largest` is out of its range.
-
-    Notes
-    -----
-    The ridge shrinks weights towards 0. The intervals do not include this bias.
-    """
-    check_count("n_largest", n_largest)
-    data = _columns_of(table, ("name", "weight", "deviation"), "column_weights", n_largest)
-    reach = BAR * data["deviation"]
-    ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(reach))
-    places = np.arange(len(reach))[::-1]
-    ax.barh(places, data["weight"], xerr=reach, color=BLUE, ecolor="black", error_kw={"lw": 1})
-    ax.set_yticks(places, [shortened(one) for one in data["name"]])
-    ax.axvline(0, color="black", lw=0.6)
-    ax.set(xlabel="weight, and its 95 % interval")
-    ax.locator_params(axis="x", nbins=4)  # names may leave little room
-    ax.margins(y=0.02)
-    return Plot(ax, data)
-
-
-def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int = 30) -> Plot:
+def ranks(table: Any, names: Any = None, ax: Any = None) -> Axes:
     """Draw the scores of a list with their 95 % intervals and the ranks that rows may have.
 
     Parameters
     ----------
     table : what ``posterior(model, X, y).rank_ranges(X)`` returned, for one list
-        Or the rows of one list of it, whose numbers stay those of the whole X.
+        Or some rows of it, whose numbers stay those of the whole X.
     names : sequence of str, or None, default=None
         The name of each row of X. None takes the numbers of the rows.
     ax : matplotlib.axes.Axes, or None for new axes
-    n_first : int ≥ 1, default=30
-        How many rows are drawn: those with the highest scores.
 
     Returns
     -------
-    Plot
-        The data are ``name``, ``score``, ``deviation``, ``best`` and ``worst``.
+    matplotlib.axes.Axes
 
     Raises
     ------
     ValueError
-        If the table is not such a table, or has several lists; if there are fewer names than rows
-        of X; or if `n_first` is out of its range.
+        If the table is not such a table, or has several lists; or if there are fewer names than
+        rows of X.
     """
-    check_count("n_first", n_first)
-    wanted = ("row", "score", "deviation", "best", "worst")
-    numbers = _columns_of(table, wanted, "rank_ranges", None)["row"]
-    n_rows = int(numbers.max(initial=-1)) + 1  # of X, of which the list may be a part
-    lists = [*table["qid"]] if "qid" in table else []
-    if any(one != lists[0] for one in lists):
+    for name in ("row", "score", "deviation", "best", "worst"):
+        if not hasattr(table, "keys") or name not in table:
+            raise ValueError(f"table must be what rank_ranges returned; it has no {name!r}")
+    rows = np.asarray(table["row"])
+    if len({*table.get("qid", ())}) > 1:
         raise ValueError("table must be of one list: take the rows of one query")
+    n_rows = int(rows.max(initial=-1)) + 1  # of X, of which the list may be a part
     if names is not None and len(names) < n_rows:
         raise ValueError(f"names must have a name for each of {n_rows} rows, got {len(names)}")
-    data = _columns_of(table, wanted, "rank_ranges", n_first)
-    rows = data.pop("row")
-    known = None if names is None else [*names]  # a column of pandas may have another index
-    of_rows = [f"row {row}" if known is None else str(known[row]) for row in rows]
-    data = {"name": np.array(of_rows, object), **data}
+    known = [f"row {row}" for row in range(n_rows)] if names is None else [*names]
     places = np.arange(len(rows))[::-1]
     ax = axes_of(ax, 6.4, 1.2 + 0.28 * len(rows))
-    ax.errorbar(
-        data["score"],
-        places,
-        xerr=BAR * data["deviation"],
-        fmt="o",
-        ms=5,
-        color=BLUE,
-        ecolor=GREY,
-        elinewidth=1.5,
-    )
-    ax.set_yticks(places, [shortened(one) for one in of_rows])
-    spans = zip(data["best"].tolist(), data["worst"].tolist(), strict=True)
+    reach = BAR * np.asarray(table["deviation"])
+    style = {"fmt": "o", "ms": 5, "color": BLUE, "ecolor": GREY, "elinewidth": 1.5}
+    ax.errorbar(np.asarray(table["score"]), places, xerr=reach, **style)
+    ax.set_yticks(places, [shortened(known[row]) for row in rows])
+    spans = zip(table["best"], table["worst"], strict=True)
     told = [f"{best}" if best == worst else f"{best}–{worst}" for best, worst in spans]
     right = ax.secondary_yaxis("right")
     right.set_yticks(places, told)
@@ -166,17 +89,7 @@ def ranks(table: Any, names: Any = None, ax: Axes | None = None, *, n_first: int
     right.set_ylabel("ranks it may have")
     ax.set(xlabel="score, and its 95 % interval")
     ax.margins(y=0.02)
-    return Plot(ax, data)
-
-
-def _columns_of(
-    table: Any, names: tuple[str, ...], method: str, n_first: int | None
-) -> dict[str, NDArray[Any]]:
-    """Return the first rows of columns of a table, or raise a ValueError if it lacks one."""
-    for name in names:
-        if not hasattr(table, "keys") or name not in table:
-            raise ValueError(f"table must be what {method} returned; it has no {name!r}")
-    return {name: np.asarray(table[name])[:n_first] for name in names}
+    return ax
 
 
 def differences(
@@ -184,8 +97,10 @@ def differences(
     systems: tuple[str, str] | None = None,
     metric: str | None = None,
     ax: Any = None,
-) -> Plot:
+) -> Axes:
     """Draw how much better a system is than another in every query, in ascending order.
+
+    Queries in which the metric is undefined are left out.
 
     Parameters
     ----------
@@ -199,10 +114,7 @@ def differences(
 
     Returns
     -------
-    Plot
-        The data are ``qid``, the ids of the queries in the order drawn, and ``difference``, the
-        metric of the first system minus that of the second. Queries in which the metric is
-        undefined are left out.
+    matplotlib.axes.Axes
 
     Raises
     ------
@@ -221,9 +133,7 @@ def differences(
     if not len(both):
         raise ValueError(f"{metric} is defined in no query of {names[0]} and {names[1]}")
     least = 1e-12 * min(1.0, np.abs([one[both], other[both]]).max())
-    change = np.where(np.isclose(one, other, 1e-12, least), 0.0, one - other)[both]
-    order = np.argsort(change, kind="stable")
-    change, queries = change[order], comparison.qid[both[order]]
+    change = np.sort(np.where(np.isclose(one, other, 1e-12, least), 0.0, one - other)[both])
     ax = axes_of(ax)
     gain = -change if metric in comparison.losses else change
     colours = np.where(gain > 0, BLUE, ORANGE)
@@ -242,7 +152,7 @@ def differences(
     )
     ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False, loc="best")
-    return Plot(ax, {"qid": queries, "difference": change})
+    return ax
 
 
 def _one_of(what: str, name: str | None, known: list[str]) -> str:
@@ -253,7 +163,7 @@ def _one_of(what: str, name: str | None, known: list[str]) -> str:
     return name
 
 
-def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
+def scores(search: BaseEstimator, ax: Any = None) -> Axes:
     """Draw the held-out score along alpha or C, its standard error, and the choice.
 
     Parameters
@@ -265,9 +175,7 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
 
     Returns
     -------
-    Plot
-        The data are ``alpha`` (or ``C``) and ``score``, in ascending order of alpha,
-        ``standard_error`` (NaN where it is not known) and ``chosen``, the chosen alpha.
+    matplotlib.axes.Axes
 
     Raises
     ------
@@ -291,41 +199,27 @@ def scores(search: BaseEstimator, ax: Axes | None = None) -> Plot:
     ax.axvline(chosen, color=ORANGE, ls="--", label=f"chosen: {chosen:.3g}")
     ax.set(xscale="log", xlabel=name, ylabel=_metric_name(search))
     ax.legend(frameon=False)
-    return Plot(
-        ax,
-        {
-            name: tried,
-            "score": means,
-            "standard_error": errors,
-            "chosen": np.array([chosen]),
-        },
-    )
+    return ax
 
 
 def _standard_errors(
     search: BaseEstimator, name: str, tried: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the standard errors of the scores of the chosen settings, NaN if not known."""
-    unknown = np.full(len(tried), np.nan)
     results = getattr(search, "cv_results_", None)
     if results is None:
-        return unknown
+        return np.full(len(tried), np.nan)
     best = results["params"][search.best_index_]
     same = [
-        number
-        for number, params in enumerate(results["params"])
-        if all(_equal(params[key], value) for key, value in best.items() if key != name)
+        all(_equal(params[key], value) for key, value in best.items() if key != name)
+        for params in results["params"]
     ]
-    by_value = {float(results["params"][number][name]): number for number in same}
-    rows = [by_value.get(value) for value in tried.tolist()]
-    splits = [name for name in results if name.startswith("split")]
     per_query = getattr(search, "per_query_", None)
     values = () if per_query is None else per_query[search.scoring_.name]
-    size = len(splits) or np.isfinite(values).sum()
-    if size < 2 or None in rows:
-        return unknown
-    deviations = np.asarray(results["std_test_score"], np.float64)[np.array(rows, np.int64)]
-    return deviations / size**0.5
+    n_splits = sum(name.startswith("split") for name in results)
+    size = n_splits or np.isfinite(values).sum()
+    errors = np.asarray(results["std_test_score"])[same] / max(size, 1) ** 0.5
+    return errors if size > 1 and len(errors) == len(tried) else np.full(len(tried), np.nan)
 
 
 def _equal(first: object, second: object) -> bool:
