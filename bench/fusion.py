@@ -206,8 +206,6 @@ WAYS: Mapping[str, Trainer] = {
     "Borda": partial(fused, "borda"),
     "CombSUM: sum of scores": partial(fused, "combsum"),
     "CombMNZ": partial(fused, "combmnz"),
-    "CombSUM of standard deviations": partial(fused, "combsum_zscore"),
-    "CombMNZ of standard deviations": partial(fused, "combmnz_zscore"),
     AS_THEY_ARE: partial(train_lightgbm, _raw_and_reciprocal),
     "LightGBM on scores and reciprocal ranks": partial(train_lightgbm, _minmax_and_reciprocal),
     "RankRLSCV on scores": linear,

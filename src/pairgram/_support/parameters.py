@@ -36,9 +36,7 @@ FillName = Literal["mean", "median"]
 PluginName = Literal["ltr_plugin", "elasticsearch", "opensearch"]  # one plugin
 LoggingEngine = Literal["solr", PluginName, "vespa"]  # whose features can be read
 EngineName = Literal["solr", PluginName, "vespa", "onnx", "ranklib", "sql", "python"]
-FusionName = Literal[
-    "rrf", "combsum", "combmnz", "combsum_zscore", "combmnz_zscore", "borda", "learnt"
-]
+FusionName = Literal["rrf", "combsum", "combmnz", "borda", "learnt"]
 Convention = Literal["default", "letor", "trec", "lightgbm"]
 
 # These kernels mix all columns in one number.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from scipy.special import ndtr, stdtrit
@@ -30,8 +30,7 @@ COLUMNS = (" scaled", " reciprocal rank")
 FEWEST_QUERIES = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Fusion:
+class Fusion(NamedTuple):
     """What `fuse` returns.
 
     Attributes
@@ -41,9 +40,8 @@ class Fusion:
         the runs has, the best first in every query. `write_run` and `evaluate_run` take it.
     model : ranker or None
         For learnt weights the ranker of ``within_lists(scores, qid, "runs")``. It can be saved, and
-        be the `method` of another `fuse`. None for other methods.
-    names : list
-        The keys of `runs`, or the numbers of the runs from 0.
+        be the `method` of another `fuse`. Its `coef_` has the weights of the runs' scores from 0 to
+        1, and then of ``60 / (60 + rank)``. None for other methods.
     n_judged : int or None
         How many queries could teach weights: those with documents of different labels. None if
         nothing was to be learnt.
@@ -59,31 +57,10 @@ class Fusion:
 
     run: dict[str, AnyArray]
     model: Any
-    names: list[Any]
     n_judged: int | None = None
     gain: float | None = None
     gain_error: float | None = None
     is_learnt: bool | None = None
-
-    def __repr__(self) -> str:
-        """Return how much there is."""
-        return f"<Fusion of {len(self.names)} runs, {len(self.run['docno'])} rows>"
-
-    @property
-    def weights(self) -> dict[str, Vector] | None:
-        """The weights of every run, for a search engine; None if `model` is not linear.
-
-        ``run`` has the names of the runs. ``score`` has the weights of scores that are scaled to 0
-        to 1 in every query. ``reciprocal_rank`` has the weights of ``1 / (60 + rank)``, which are
-        60 times those of the model's inputs ``60 / (60 + rank)``.
-        """
-        coef = getattr(self.model, "coef_", None)
-        has_map = getattr(self.model, "feature_map_", None) is not None
-        if coef is None or has_map or len(coef) != 2 * len(self.names):
-            return None
-        scores, ranks = np.split(np.array(coef, np.float64), 2)
-        names = object_array(self.names)
-        return {"run": names, "score": scores, "reciprocal_rank": RANK_OFFSET * ranks}
 
 
 def fuse(
@@ -109,8 +86,6 @@ def fuse(
         - "rrf": the sum of 1 / (60 + rank) over the runs (reciprocal rank fusion [1]_);
         - "combsum": the sum of the scores [2]_, from 0 to 1 in every query of every run;
         - "combmnz": the same, times the number of runs that have the document [2]_;
-        - "combsum_zscore", "combmnz_zscore": the same of the scores in standard deviations of a
-          query's list, above the lowest score there;
         - "borda": the sum of the shares of the query's other documents that a run has below it
           [3]_;
         - "learnt": a weighted sum of the scores from 0 to 1 and of the reciprocal ranks, with
@@ -180,7 +155,7 @@ def fuse(
             model.feature_names_in_ = object_array(called)
     function = _FUNCTIONS[word] if model is None else _of_model(model)
     scores = function(rows)
-    return Fusion(rows.run(np.asarray(scores, np.float64)), model, names, **results)
+    return Fusion(rows.run(np.asarray(scores, np.float64)), model, **results)
 
 
 def _method_of(
@@ -337,33 +312,19 @@ def _combsum(rows: _Rows) -> Vector:
     return _total(rows.halves()[0])
 
 
-def _combsum_zscore(rows: _Rows) -> Vector:
-    begins, query = rows.begins[:-1], rows.query
-    found = ~np.isnan(rows.scores)
-    scaled = rows.halves()[0]  # its deviations cannot overflow
-    n = np.maximum(np.add.reduceat(found, begins, dtype=np.int64), 1)
-    mean = np.add.reduceat(scaled, begins) / n
-    squares = np.where(found, scaled - mean[query], 0.0) ** 2
-    deviation = np.sqrt(np.add.reduceat(squares, begins) / n)
-    return _total(scaled / np.where(deviation > 0, deviation, 1.0)[query])
-
-
 def _borda(rows: _Rows) -> Vector:
     reciprocal = rows.halves()[1]  # which is 0, the lowest, for what a run lacks
     return _total(within_lists(reciprocal, rows.query, "rank"))
 
 
-def _times_found(function: Function) -> Function:
-    """Return a method that multiplies the scores of another by the number of runs."""
-    return lambda rows: function(rows) * (~np.isnan(rows.scores)).sum(axis=1)
+def _combmnz(rows: _Rows) -> Vector:
+    return _combsum(rows) * (~np.isnan(rows.scores)).sum(axis=1)
 
 
 _FUNCTIONS: dict[str, Function] = {
     "rrf": _rrf,
     "combsum": _combsum,
-    "combmnz": _times_found(_combsum),
-    "combsum_zscore": _combsum_zscore,
-    "combmnz_zscore": _times_found(_combsum_zscore),
+    "combmnz": _combmnz,
     "borda": _borda,
 }
 
