@@ -349,7 +349,7 @@ def _runs(folder: Path) -> Any:
     lines = [f"{q} 0 {d} {y:.0f}\n" for q, d, y in zip(ids, docno, rows.y, strict=True)]
     (folder / "qrels").write_text("# judgements\n" + "".join(lines))
     metrics = ["map", "ndcg@10", "P_5", "ndcg_cut_10", "recip_rank", "Rprec", "success_5", "bpref"]
-    metrics += ["num_ret", "num_rel", "num_rel_ret", "AP", "nDCG@10", "RR", "err@5", "recall@5"]
+    metrics += ["AP", "nDCG@10", "RR", "err@5", "recall@5"]
     qrels, run = str(folder / "qrels"), str(folder / "a.run")
     found = {
         "text": (folder / "a.run").read_text(),

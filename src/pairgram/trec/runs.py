@@ -23,10 +23,6 @@ Missing = Literal["zero", "skip"]
 # The names of metrics in trec_eval and ir_measures.
 _NAMES = {other: name for name, family in FAMILIES.items() for other in family.in_runs}
 _NAMES["Bpref"] = "bpref"
-_COUNTS = ("num_ret", "num_rel", "num_rel_ret")
-_OWN = (*_COUNTS, "bpref")
-
-
 _ORDER = "; the order is evaluate_run(qrels, run, metrics)"
 
 
@@ -62,8 +58,7 @@ def evaluate_run(
     metrics : str, Metric, or iterable of them
         Metrics that rank, by the names of `get_metric`, trec_eval ("map", "P_10", "ndcg_cut_10",
         "recip_rank", "Rprec", "success_5") or ir_measures ("AP", "nDCG@10", "RR"). Also trec_eval's
-        "bpref", "num_ret", "num_rel" and "num_rel_ret", for which documents with a label ≥ 1 are
-        relevant.
+        "bpref", for which documents with a label ≥ 1 are relevant.
     convention : str
         See `get_metric`. "trec" has the linear gain.
     missing : {"zero", "skip"}
@@ -76,9 +71,8 @@ def evaluate_run(
     Returns
     -------
     dict
-        For the name of every metric a float: the mean over queries, or the sum for "num_ret",
-        "num_rel" and "num_rel_ret". If `per_query`, an array of shape (n_queries,) each, and the
-        ids of the queries as "qid", in the order of `qrels`.
+        For the name of every metric a float, the mean over queries. If `per_query`, an array of
+        shape (n_queries,) each, and the ids of the queries as "qid", in the order of `qrels`.
 
     Raises
     ------
@@ -101,19 +95,18 @@ def evaluate_run(
     >>> from pairgram import evaluate_run
     >>> qrels = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}}
     >>> run = {"q1": {"a": 0.5, "b": 0.7, "d": 0.6}}
-    >>> evaluate_run(qrels, run, ["map", "recall@10", "num_ret"])
-    {'map': 0.08333333333333333, 'recall@10': 0.25, 'num_ret': 3.0}
+    >>> evaluate_run(qrels, run, ["map", "recall@10"])
+    {'map': 0.08333333333333333, 'recall@10': 0.25}
     >>> evaluate_run(qrels, run, "map", per_query=True)
     {'qid': array(['q1', 'q2'], dtype=object), 'map': array([0.16666667, 0.        ])}
     """
     check_text("missing", missing, get_args(Missing))
-    own = {**dict.fromkeys(_COUNTS, _count), "bpref": _bpref}
     hint = _ORDER if isinstance(qrels, str) and not os.path.exists(qrels) else ""
     names = {_name_of(metric): metric for metric in listed_metrics(metrics, _ORDER)}
     wanted = {
         name: metric if isinstance(metric, Metric) else _metric(name, convention, hint)
         for name, metric in names.items()
-        if _known(name) not in own
+        if _known(name) != "bpref"
     }
     judged, results = qrels_of(qrels), run_of(run)
     common = [query for query in judged if query in results]
@@ -130,22 +123,19 @@ def evaluate_run(
     values = {
         name: found[wanted[name].name]
         if name in wanted
-        else np.array([own[_known(name)](_known(name), *each) for each in lists])
+        else np.array([_bpref(labels, judgements) for _, labels, _, judgements in lists])
         for name in names
     }
     if per_query:
         return {"qid": object_array(queries), **values}
-    return {
-        name: float(each.sum()) if name in _COUNTS else float(Metric.mean(each))
-        for name, each in values.items()
-    }
+    return {name: float(Metric.mean(each)) for name, each in values.items()}
 
 
 def _metric(name: str, convention: Convention, hint: str) -> Metric:
     try:
         return get_metric(_known(name), convention)
     except ValueError as error:
-        raise ValueError(f"{error}; evaluate_run knows {', '.join(_OWN)} too{hint}") from None
+        raise ValueError(f"{error}; evaluate_run knows bpref too{hint}") from None
 
 
 def _known(name: str) -> str:
@@ -223,14 +213,7 @@ def _values(metrics: list[Metric], lists: list[Any]) -> dict[str, Any]:
     return evaluate(metrics, *rows, np.repeat(np.arange(len(sizes)), sizes), per_query=True)
 
 
-def _count(name: str, scores: Vector, labels: Vector, missed: Vector, judgements: Any) -> float:
-    if name == "num_ret":
-        return float(len(scores))
-    n_found = int((labels >= 1).sum())
-    return float(n_found if name == "num_rel_ret" else n_found + int((missed >= 1).sum()))
-
-
-def _bpref(name: str, scores: Vector, labels: Vector, missed: Vector, judgements: Any) -> float:
+def _bpref(labels: Vector, judgements: dict[str, float]) -> float:
     """Return bpref as trec_eval defines it, of judged documents alone.
 
     Buckley, Voorhees (2004). Retrieval evaluation with incomplete information. SIGIR.
