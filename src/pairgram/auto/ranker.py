@@ -30,7 +30,6 @@ from pairgram.auto.trials import (
 from pairgram.data.pairs import Pairs
 from pairgram.data.queries import one_query_meant
 from pairgram.features.row_values import WORDS, Chain, Fill
-from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import (
     Judge,
     Judged,
@@ -61,7 +60,7 @@ MARGIN = 1.2
 # What is expected of work counts as much as if so many seconds of it had been measured.
 KNOWN = 0.02
 # The settings that are not numbers.
-TEXTS = ("features", "inputs", "pairs")
+TEXTS = ("features", "inputs", "pairs", "outcome")
 # Why a trial was not made, or not to its end.
 OVER_BUDGET, STOPPED, GIVEN_UP, NO_GAIN = "over budget", "stopped", "given up", "no gain"
 
@@ -125,7 +124,7 @@ class TrialsSpec(Spec):
         found["_column_sums"] = best._column_sums
         if not compares and data.offset is None and not data.labels_differ(Pairs()):
             warn_of_equal_labels()
-        return found | {"best_estimator_": best} | course.table.results(best.scoring_)
+        return found | {"best_estimator_": best} | course.results()
 
 
 class _Course:
@@ -135,7 +134,8 @@ class _Course:
         self.spec, self.common, self.named = spec, common, named
         self.end = float("inf") if spec.budget is None else spec.began + spec.budget
         self.expected = self.taken = KNOWN  # seconds of all trials so far
-        self.table = _Table()
+        self.rows: list[dict[str, Any]] = []  # of the table of trials
+        self.best_row = 0
         self.first: RankRLSCV | None = None
         self.linear: list[RankRLSCV] = []
         self.linear_best: list[RankRLSCV] = []  # the single one, beside its mean with others
@@ -160,7 +160,7 @@ class _Course:
             end = self.end - self.slowness * then
             reason = self._reason_against(trial, end)
             if reason:
-                self.table.add(trial, reason)
+                self.add(trial, reason)
                 self._print(f"{trial.name}: {reason}")
             else:
                 self._make(trial, end)
@@ -199,7 +199,7 @@ class _Course:
         self.expected, self.taken = self.expected + trial.cost, self.taken + seconds
         lead, spread = (np.nan, np.nan) if best is None else _lead(search, best)
         is_linear = trial.family == COLUMNS
-        self.table.add(trial, "tried", search, seconds, (lead, spread))
+        self.add(trial, "tried", search, seconds, (lead, spread))
         self._print(f"{trial.name}: {search.best_score_:.4f}, {seconds:.2f} s")
         self.idle += trial.cost
         if is_linear:
@@ -213,7 +213,7 @@ class _Course:
             behind = any(one < -error for one, error in zip(leads, errors, strict=True))
             self.behind.setdefault(trial.family, []).append(behind)
         if gains:
-            self.first, self.table.best = search, len(self.table.rows) - 1
+            self.first, self.best_row = search, len(self.rows) - 1
             self.gained = not is_linear
         if is_linear or self.first is search:
             self.useful, self.idle = self.useful + self.idle, 0.0
@@ -224,7 +224,7 @@ class _Course:
             outcome, how = STOPPED, f"stopped after {seconds:.2f} s, when the time was over"
         else:
             outcome = how = f"failed: {error}"
-        self.table.add(trial, outcome, seconds=seconds)
+        self.add(trial, outcome, seconds=seconds)
         self._print(f"{trial.name}: {how}")
 
     def average(self, trial: Trial, rows: GivenArrays, validation: Validation, splits: Any) -> None:
@@ -256,14 +256,57 @@ class _Course:
         lead, error = _lead(mean, best)
         seconds = time.perf_counter() - began
         trial = replace(trial, inputs=Chain.of(mean.feature_map_).kind)
-        self.table.add(trial, "tried", mean, seconds, (lead, error), deviation)
+        self.add(trial, "tried", mean, seconds, (lead, error), deviation)
         self._print(f"{trial.name}: {mean.best_score_:.4f}, {seconds:.2f} s")
         if lead >= -LEAD * error:
-            self.first, self.table.best = mean, len(self.table.rows) - 1
+            self.first, self.best_row = mean, len(self.rows) - 1
+
+    def add(
+        self,
+        trial: Trial,
+        outcome: str,
+        search: RankRLSCV | None = None,
+        seconds: float = np.nan,
+        lead: tuple[float, float] = (np.nan, np.nan),
+        deviation: float | None = None,
+    ) -> None:
+        """Add a trial to the table, with what was found if it was made."""
+        numbers = (np.nan,) * 3
+        if search is not None:
+            if deviation is None:
+                deviation = search.cv_results_["std_test_score"][search.best_index_]
+            numbers = (search.alpha_, search.best_score_, deviation)
+        row = {
+            "features": trial.features,
+            "inputs": trial.inputs,
+            "pairs": trial.choice if search is None else search.pairs_,
+            **dict(zip(("alpha", "score", "deviation"), numbers, strict=True)),
+            **dict(zip(("lead", "standard_error"), lead, strict=True)),
+            "seconds": seconds,
+            "outcome": outcome,
+        }
+        self.rows.append(row)
+
+    def results(self) -> dict[str, Any]:
+        """Return the attributes ``trials_``, ``cv_results_`` and ``best_index_``."""
+        self.rows[self.best_row]["outcome"] = "best"
+        every: dict[str, Any] = {
+            name: (column_of if name in TEXTS else np.array)([row[name] for row in self.rows])
+            for name in self.rows[0]
+        }
+        made = np.isin(every["outcome"], ("best", "tried"))
+        columns = {name: every[name][made] for name in ("features", "inputs", "pairs", "alpha")}
+        judged = Judged(every["score"][made], every.pop("deviation")[made])
+        rank = -ordered(judged.means, self.best.scoring_)
+        return {
+            "trials_": every,
+            "cv_results_": search_results(columns, judged, rank),
+            "best_index_": int(made[: self.best_row].sum()),
+        }
 
     def tell_best(self) -> None:
         """Print what is kept."""
-        row = self.table.rows[self.table.best]
+        row = self.rows[self.best_row]
         of = "" if row["inputs"] is None else f" of {row['inputs']} inputs"
         self._print(f"kept: {row['features']}{of}, {row['pairs']}")
 
@@ -415,57 +458,3 @@ def _lead(search: RankRLSCV, best: RankRLSCV) -> tuple[float, float]:
     shares = weights / weights.sum()
     squares = (shares * (leads - shares @ leads)) ** 2
     return float(lead), float(np.sqrt(squares.sum() * len(leads) / (len(leads) - 1)))
-
-
-class _Table:
-    """What came of all trials."""
-
-    def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self.outcomes: list[str] = []
-        self.best = 0
-
-    def add(
-        self,
-        trial: Trial,
-        outcome: str,
-        search: RankRLSCV | None = None,
-        seconds: float = np.nan,
-        lead: tuple[float, float] = (np.nan, np.nan),
-        deviation: float | None = None,
-    ) -> None:
-        """Add a trial, with what was found if it was made."""
-        numbers = (np.nan,) * 3
-        if search is not None:
-            if deviation is None:
-                deviation = search.cv_results_["std_test_score"][search.best_index_]
-            numbers = (search.alpha_, search.best_score_, deviation)
-        row = {
-            "features": trial.features,
-            "inputs": trial.inputs,
-            "pairs": trial.choice if search is None else search.pairs_,
-            **dict(zip(("alpha", "score", "deviation"), numbers, strict=True)),
-            **dict(zip(("lead", "standard_error"), lead, strict=True)),
-            "seconds": seconds,
-        }
-        self.rows.append(row)
-        self.outcomes.append(outcome)
-
-    def results(self, metric: Metric) -> dict[str, Any]:
-        """Return the attributes ``trials_``, ``cv_results_`` and ``best_index_``."""
-        outcomes = list(self.outcomes)
-        outcomes[self.best] = "best"
-        every = {
-            name: column_of([row[name] for row in self.rows])
-            if name in TEXTS
-            else np.array([row[name] for row in self.rows])
-            for name in self.rows[0]
-        }
-        made = np.array([outcome in ("best", "tried") for outcome in outcomes])
-        columns = {name: every[name][made] for name in (*TEXTS, "alpha")}
-        judged = Judged(every["score"][made], every.pop("deviation")[made])
-        return {
-            "trials_": every | {"outcome": column_of(outcomes)},
-            "cv_results_": search_results(columns, judged, -ordered(judged.means, metric)),
-            "best_index_": int(made[: self.best].sum()),
-        }

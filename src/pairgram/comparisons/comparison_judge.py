@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.model_selection import KFold
 
 from pairgram._support import limits
-from pairgram._support.checks import ArgumentError, Flags, Rows, Vector
+from pairgram._support.checks import ArgumentError, Rows, Vector
 from pairgram.comparisons.comparison_metrics import (
     ComparisonMetric,
     ComparisonScoring,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pairgram._support.types import CV, Matrix
 
 BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
+# So many comparisons tell of most columns that they vary in those of several items.
+FEW_COMPARISONS = 1000
 # The word for `cv` that makes folds of items.
 BY_FOLDS_OF_ITEMS = "item-folds"
 
@@ -309,30 +311,17 @@ def _own_columns(X: Matrix, preferences: Any) -> bool:
     So it is for ids of items as columns: the model without an item knows nothing of it.
     """
     first, second = preferences.winner, preferences.loser
-    # The two items of the first comparison in which a column varies, as long as they are in all
-    # such comparisons; -1 before the first, and -2 for another.
-    owners = np.full((2, X.shape[1]), -1, dtype=np.int64)
-    begin, step = 0, 64
-    while begin < len(first) and (owners != -2).any():
-        a, b = first[begin : begin + step], second[begin : begin + step]
-        rows, columns = _varying(X[a] - X[b], (owners != -2).any(axis=0))
-        a, b = a[rows], b[rows]
-        fresh, at = np.unique(columns, return_index=True)
-        at, fresh = at[owners[0, fresh] == -1], fresh[owners[0, fresh] == -1]
-        owners[0, fresh], owners[1, fresh] = a[at], b[at]
-        for of in owners:
-            of[columns[(a != of[columns]) & (b != of[columns])]] = -2
-        begin, step = begin + step, 2 * step
-    own = np.unique(owners[owners >= 0])
-    return 2 * len(own) >= len(np.union1d(first, second))
-
-
-def _varying(X: Matrix, asked: Flags) -> tuple[Rows, Rows]:
-    """Return the rows and the columns of the entries other than 0 in the columns asked for."""
-    if scipy.sparse.issparse(X):
-        entries = X.tocoo()
-        kept = asked[entries.col] & (entries.data != 0)
-        return entries.row[kept], entries.col[kept]
-    numbers = np.flatnonzero(asked)
-    rows, columns = np.nonzero(X[:, numbers])
-    return rows, numbers[columns]
+    rows = scipy.sparse.csr_array(X)  # whose columns become fewer
+    owners = np.empty(0, np.int64)
+    for end in (FEW_COMPARISONS, len(first)):  # most columns vary in the first of several items
+        a, b = first[:end], second[:end]
+        varies = (rows[a] - rows[b] != 0).astype(np.int64)
+        places = np.concatenate([a, b]), np.tile(np.arange(len(a)), 2)
+        shape = rows.shape[0], len(a)
+        of_items = scipy.sparse.csr_array((np.ones(len(places[0]), np.int64), places), shape)
+        both = (of_items @ varies).tocoo()  # how often a column varies in comparisons of an item
+        counts = varies.sum(axis=0)
+        is_owner = both.data == counts[both.col]
+        owners = np.unique(both.row[is_owner])
+        rows = rows[:, (counts == 0) | np.isin(np.arange(len(counts)), both.col[is_owner])]
+    return 2 * len(owners) >= len(np.union1d(first, second))
