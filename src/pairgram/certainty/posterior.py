@@ -444,7 +444,7 @@ class Posterior:
             order: Any = slice(None)
             if of_training:
                 parts = _even_blocks(rows.shape[0])
-                found += [pool.submit(self._of_training, rows[part]) for part in parts]
+                found += [pool.submit(self._around, rows[part], self.mean) for part in parts]
             else:
                 lists = Queries.make(rows.shape[0], qid=qid)
                 order = order if lists.order is None else lists.order
@@ -477,11 +477,14 @@ class Posterior:
         """Return the products of rows with the mean of the training rows, less half of its own."""
         return 0.0 if self.shares is None else (H - self.mean / 2) @ self.shares
 
-    def _of_training(self, rows: Matrix) -> Vector:
-        """Return the variances of scores of rows, less the mean score of the training rows."""
+    def _around(self, rows: Matrix, mean: Vector, with_mean: Any = None) -> Vector:
+        """Return the variances of scores of rows, less the mean score of a list.
+
+        The products with this mean are those with the mean of the training rows if none are given.
+        """
         H = self._features(rows)
-        with_mean = self._with_mean(H)
-        H -= self.mean
+        with_mean = self._with_mean(H) if with_mean is None else with_mean
+        H -= mean
         return self._variances(H, self._squares(H, rows, with_mean))
 
     def _with_list(self, rows: Matrix) -> Any:
@@ -509,13 +512,7 @@ class Posterior:
         parts, with_mean = [*_even_blocks(rows.shape[0])], self._with_list(rows)
         sums = pool.map(lambda part: self._features(rows[part]).sum(axis=0), parts)
         mean = sum(sums) / rows.shape[0]
-
-        def of_part(part: slice) -> Vector:
-            H = self._features(rows[part])
-            H -= mean
-            return self._variances(H, self._squares(H, rows[part], with_mean[part]))
-
-        return [pool.submit(of_part, part) for part in parts]
+        return [pool.submit(self._around, rows[part], mean, with_mean[part]) for part in parts]
 
     def _told_apart(self, rows: Matrix, scores: Vector, reach: float) -> Rows:
         """Return the best and the worst rank of the rows of a list, (n_rows, 2)."""
