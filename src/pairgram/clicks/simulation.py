@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
-from pairgram._support.parameters import check_size
-from pairgram.data.queries import Queries
+from pairgram._support.parameters import check_setting, check_size, number
+from pairgram.data.queries import Queries, check_weights
 from pairgram.features.feature_map import generator
 
 if TYPE_CHECKING:
@@ -104,27 +104,21 @@ def simulate(
     >>> model.scoring_.name
     'ips_dcg@10'
     """
-    labels = real_array(y, "y")
-    if labels.ndim != 1:
-        raise ArgumentError("y", f"must have shape (n_rows,), got {labels.shape}")
+    labels = check_weights(y, np.size(y), "y")
+    n_rows = len(labels)
     check_size("n_impressions", n_impressions)
     if k is not None:
         check_size("k", k)
-    for row in np.flatnonzero(~(labels >= 0) | ~np.isfinite(labels))[:1]:
-        text = f"must hold labels >= 0, got {labels[row]} in {{place}}"
-        raise ArgumentError("y", text, row=int(row))
-    n_rows = len(labels)
     rankers = np.atleast_2d(real_array(scores, "scores"))
     if rankers.ndim != 2 or rankers.shape[1] != n_rows or not_finite(rankers.ravel()) is not None:
         raise ArgumentError(
             "scores",
             f"must have a finite number for each of {n_rows} rows, got shape {np.shape(scores)}",
         )
-    highest = float(labels.max(initial=0.0)) if max_grade is None else float(max_grade)
-    for name, value in (("noise", noise), ("max_grade", highest)):
-        low, high = (0, 1) if name == "noise" else (float(labels.max(initial=0.0)), 1000)
-        if not low <= value <= high:
-            raise ArgumentError(name, f"must be from {low:g} to {high:g}, got {value}")
+    least = float(labels.max(initial=0.0))
+    highest = least if max_grade is None else float(max_grade)
+    check_setting("max_grade", highest, number(least, high=1000))
+    check_setting("noise", noise, number(0, high=1))
     looks = _examination(examination)
     rng, queries = generator(random_state), Queries.make(n_rows, qid=qid)
     attraction = np.expm1(labels * np.log(2))

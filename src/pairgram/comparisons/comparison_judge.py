@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 BY_ITEM, BY_COMPARISON, BY_GROUP = "leave-item-out", "leave-comparison-out", "leave-group-out"
 # So many comparisons tell of most columns that they vary in those of several items.
 FEW_COMPARISONS = 1000
+# Some comparisons, and differences of their scores by all models, (n_models, n_comparisons).
+_Kept = list[tuple[Rows, Vector]]
 # The word for `cv` that makes folds of items.
 BY_FOLDS_OF_ITEMS = "item-folds"
 
@@ -180,59 +182,41 @@ class ComparisonJudge(BaseJudge):
         """The items whose comparisons are judged."""
         return self.data if self.validation is None else self.validation
 
-    def _judge_part(self, kept: _Kept, rows: Rows, scores: Vector) -> MetricSums:
-        """Return the sums of the metric over some comparisons, and keep what is stored."""
+    def _judge_part(self, kept: _Kept | None, rows: Rows, scores: Vector) -> MetricSums:
+        """Return the sums of the metric over some comparisons, and keep their scores."""
         preferences, offset = self._judged.preferences, self._judged.offset
         if offset is not None:
             scores = scores + preferences.differences(offset)[rows]
+        if kept is not None:
+            kept.append((rows, scores))
         margin = preferences.margin[rows]
         values = self.metric.values(margin, scores)
-        if len(kept.times):
-            kept.add(rows, scores, np.where(self.metric.defined(margin), values, np.nan))
         return self.metric.sums(margin, values, preferences.w[rows] * self.share)
 
-    def _kept(self, n_models: int) -> _Kept:
-        """Return where scores and values are summed; of none if they would take too much memory."""
-        n_kept = self._judged.preferences.n_pairs
-        if 16 * n_models * n_kept > limits.now.path_bytes:
-            n_kept = 0
-        shape = n_models, n_kept
-        return _Kept(np.zeros(shape), np.zeros(shape), np.zeros(n_kept))
+    def _kept(self, n_models: int) -> _Kept | None:
+        """Return where scores are kept; None if they would take too much memory."""
+        n_bytes = 16 * n_models * self._judged.preferences.n_pairs
+        return None if n_bytes > limits.now.path_bytes else []
 
-    def _stored(self, judged: Judged, kept: _Kept) -> Judged:
+    def _stored(self, judged: Judged, kept: _Kept | None) -> Judged:
         """Return what was judged, with the held-out scores of the best model if they are kept."""
         judged = judged._replace(stored={**NOT_STORED, "cv_": self.way})
-        if not len(kept.times) or np.isnan(judged.means).all():
+        if kept is None or np.isnan(judged.means).all():
             return judged
-        best = best_of(judged.means, self.metric)
+        preferences, best = self._judged.preferences, best_of(judged.means, self.metric)
+        times, scores, values = np.zeros((3, preferences.n_pairs))
+        for rows, of_models in kept:  # a comparison may be held out several times
+            margin, own = preferences.margin[rows], of_models[best]
+            of_metric = self.metric.values(margin, own)
+            np.add.at(times, rows, 1.0)
+            np.add.at(scores, rows, own)
+            np.add.at(values, rows, np.where(self.metric.defined(margin), of_metric, np.nan))
         with np.errstate(invalid="ignore"):
-            scores, values = kept.scores[best] / kept.times, kept.values[best] / kept.times
-        weights = self._judged.preferences.w
-        table = {"comparison": np.arange(len(scores)), "weight": weights, self.metric.name: values}
+            scores, values = scores / times, values / times
+        numbers = np.arange(len(scores))
+        table = {"comparison": numbers, "weight": preferences.w, self.metric.name: values}
         stored = {"held_out_": scores, "per_query_": table}
         return judged._replace(stored={**judged.stored, **stored})
-
-
-class _Kept(NamedTuple):
-    """Sums of what was held out of every comparison; of none if nothing is kept.
-
-    Attributes
-    ----------
-    scores, values : ndarray of shape (n_models, n_pairs) or (n_models, 0)
-    times : ndarray of shape (n_pairs,) or (0,)
-        How often each was held out.
-    """
-
-    scores: Vector
-    values: Vector
-    times: Vector
-
-    def add(self, rows: Rows, scores: Vector, values: Vector) -> None:
-        """Add scores and values of some comparisons, which may repeat."""
-        np.add.at(self.times, rows, 1.0)
-        for whole, part in ((self.scores, scores), (self.values, values)):
-            for of_model, own in zip(whole, part, strict=True):
-                np.add.at(of_model, rows, own)
 
 
 def _rows_of(preferences: Any) -> RankingData:
