@@ -98,15 +98,15 @@ def test_bootstrap():
     rng = np.random.default_rng(3)
     values = rng.exponential(1, (80, 2))
     values[:30, 1] = nan
-    low, high = percentile_intervals(bootstrap_means(values, 20_000, rng), 0.9)
+    low, high = percentile_intervals(bootstrap_means(values, 20_000, rng))
     for column in range(2):
         own = values[:, column][~np.isnan(values[:, column])]
-        named = {"n_resamples": 20_000, "confidence_level": 0.9, "method": "percentile"}
+        named = {"n_resamples": 20_000, "confidence_level": 0.95, "method": "percentile"}
         theirs = stats.bootstrap((own,), np.mean, random_state=rng, **named).confidence_interval
         assert_allclose([low[column], high[column]], theirs, atol=0.02)
     for value in (nan, 0.5):
         means = bootstrap_means(np.full((3, 1), value), 10, rng)
-        assert_array_equal(percentile_intervals(means, 0.9), [[value], [value]])
+        assert_array_equal(percentile_intervals(means), [[value], [value]])
 
 
 # --- comparisons -------------------------------------------------------------------------------
@@ -181,13 +181,13 @@ def test_equal_systems():
 
 def test_text_and_json():
     y, qid, scores = made()
-    result = compare(y, qid, scores, ["ndcg@5", "map"], confidence=0.9)
+    result = compare(y, qid, scores, ["ndcg@5", "map"])
     read = json.loads(json.dumps(result.to_dict()))
-    assert read["n_queries"] == 40 and read["confidence"] == 0.9
+    assert read["n_queries"] == 40
     assert [row["system"] for row in read["means"]] == ["one", "two", "three"] * 2
     assert set(read["differences"][0]) == set(result.differences)
     lines = str(result).splitlines()
-    assert lines[0] == "40 queries, 90 % intervals"
+    assert lines[0] == "40 queries, 95 % intervals"
     assert lines[1].split() == ["metric", "system", "mean", "low", "high", "n_queries"]
     assert len({len(line) for line in lines[1:8]}) == 1  # aligned
     assert f"{result.means['mean'][0]:.4f}" in lines[2]

@@ -318,7 +318,6 @@ def _compare(folder: Path) -> Any:
             systems,
             "kendall",
             baseline="b",
-            confidence=0.9,
             **named,
         ),
     }

@@ -303,7 +303,6 @@ def _print_fit(given: Any, name: str, search: Any, seconds: float, size: Any) ->
     }
     report = {key: value for key, value in report.items() if value is not None}
     trials = {key: column.tolist() for key, column in getattr(search, "trials_", {}).items()}
-    trials.pop("expected_seconds", None)
     made = list(zip(*trials.values(), strict=True))
     if given.json:
         if made:

@@ -149,12 +149,7 @@ def _examination(given: ArrayLike | None) -> Vector:
     """Return the probability of looking at every position, as far as they differ."""
     if given is None:
         return 1.0 / np.arange(1, 10_001)
-    looks = real_array(given, "examination")
-    if looks.ndim != 1 or len(looks) == 0:
-        raise ArgumentError("examination", f"must have shape (k,), got {looks.shape}")
-    wrong = ~((looks >= 0) & (looks <= 1))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        text = f"must hold probabilities, got {looks[at]} for position {at + 1}"
-        raise ArgumentError("examination", text)
+    looks = check_weights(given, np.size(given), "examination")
+    if not len(looks) or looks.max() > 1:
+        raise ArgumentError("examination", f"must hold probabilities, got {given!r}")
     return looks

@@ -22,6 +22,8 @@ from pairgram.metrics.metric import Metric, is_loss, listed_metrics
 _BLOCK = 1 << 22
 # All signs of at most this many differences are enumerated, in 36 MiB.
 _LONGEST_EXACT = 18
+# The quantiles between which 95 % of bootstrap means lie.
+TAILS = (0.025, 0.975)
 # Sums that differ by rounding alone count as equal.
 _ROUNDING = 1e-12
 
@@ -111,12 +113,11 @@ def bootstrap_means(values: Vector, n_resamples: int, rng: np.random.Generator) 
     return means
 
 
-def percentile_intervals(means: Vector, confidence: float) -> tuple[Vector, Vector]:
-    """Return the ends of the percentile intervals of bootstrap means; NaN for a column without."""
-    tail = (1 - confidence) / 2
+def percentile_intervals(means: Vector) -> tuple[Vector, Vector]:
+    """Return the ends of 95 % intervals of bootstrap means; NaN for a column without."""
     ends = np.full((2, means.shape[1]), np.nan)
     known = ~np.isnan(means).all(axis=0)
-    ends[:, known] = np.nanquantile(means[:, known], [tail, 1 - tail], axis=0)
+    ends[:, known] = np.nanquantile(means[:, known], TAILS, axis=0)
     return ends[0], ends[1]
 
 
@@ -136,7 +137,7 @@ class Comparison:
     ----------
     means : dict of str to ndarray
         A row for every metric and system, with the columns ``metric``, ``system``, ``mean``,
-        ``low`` and ``high`` (the bootstrap interval of the mean; NaN for one query), and
+        ``low`` and ``high`` (the 95 % bootstrap interval of the mean; NaN for one query), and
         ``n_queries`` (those in which the metric is defined).
     differences : dict of str to ndarray
         A row for every metric and pair of systems, with the columns ``metric``, ``system``,
@@ -148,8 +149,6 @@ class Comparison:
         The ids of the queries.
     values : dict of str to dict of str to ndarray of shape (n_queries,)
         The values of every metric and system in every query.
-    confidence : float
-        The probability that the intervals stand for.
     losses : frozenset of str
         The metrics for which less is better.
 
@@ -168,14 +167,12 @@ class Comparison:
     differences: Table
     qid: AnyArray
     values: dict[str, dict[str, Vector]]
-    confidence: float = 0.95
     losses: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the two tables as lists of rows of plain numbers and texts, ready for JSON."""
         return {
             "n_queries": len(self.qid),
-            "confidence": self.confidence,
             "means": rows_of(self.means),
             "differences": rows_of(self.differences),
         }
@@ -187,7 +184,7 @@ class Comparison:
 
     def _tables(self) -> dict[str, tuple[str, Table]]:
         """Return the titles and the tables, by their names."""
-        title = f"{len(self.qid)} queries, {100 * self.confidence:g} % intervals"
+        title = f"{len(self.qid)} queries, 95 % intervals"
         return {
             "means": (title, self.means),
             "differences": ("Differences, system minus against", self.differences),
@@ -201,7 +198,6 @@ def compare(
     metrics: str | Metric | Iterable[str | Metric] = "ndcg@10",
     *,
     baseline: str | None = None,
-    confidence: float = 0.95,
     n_permutations: int = 100_000,
     n_resamples: int = 10_000,
     random_state: int | None = 0,
@@ -220,8 +216,6 @@ def compare(
         See `evaluate`; `get_metric` makes those of other conventions.
     baseline : str or None
         The system that all others are compared with. None compares every pair of systems.
-    confidence : float between 0 and 1
-        The probability of the bootstrap intervals.
     n_permutations : int ≥ 1
         The number of random assignments of signs in the randomisation test. If there are no more
         assignments than this in all, and at most 18 queries differ, all are tried, and p is exact.
@@ -248,7 +242,7 @@ def compare(
     needs no assumption about their distribution [1]_. ``scipy.stats.ttest_rel`` of two columns of
     `Comparison.values` is the t test.
     Intervals are those of the percentile bootstrap, which resamples queries. They are not corrected
-    for their number.
+    for their number. ``scipy.stats.bootstrap`` of columns of `Comparison.values` makes others.
 
     The tests assume that queries are independent, and that their number was fixed before the first
     look. If you stop an experiment as soon as p is small, you find differences where there are
@@ -316,7 +310,6 @@ def compare(
             for place, name in enumerate(names)
         },
         baseline=baseline,
-        confidence=confidence,
         n_permutations=n_permutations,
         n_resamples=n_resamples,
         random_state=random_state,
@@ -327,7 +320,6 @@ def compare_values(
     values: Mapping[str, Mapping[str, ArrayLike]],
     *,
     baseline: str | None = None,
-    confidence: float = 0.95,
     n_permutations: int = 100_000,
     n_resamples: int = 10_000,
     random_state: int | None = 0,
@@ -340,7 +332,7 @@ def compare_values(
         For each of two or more systems, by their names, what
         ``evaluate_run(qrels, run, metrics, per_query=True)`` returns: the metrics by their names,
         and the ids of the queries as "qid". All have the same queries, in one order.
-    baseline, confidence, n_permutations, n_resamples, random_state
+    baseline, n_permutations, n_resamples, random_state
         See `compare`.
 
     Returns
@@ -383,8 +375,6 @@ def compare_values(
             found.setdefault(metric, {})[name] = of_queries
     if baseline is not None:
         check_text("baseline", baseline, names)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be a number between 0 and 1, got {confidence!r}")
     check_size("n_permutations", n_permutations)
     check_size("n_resamples", n_resamples)
     pairs = [
@@ -400,7 +390,7 @@ def compare_values(
     # All resampled means are of the same samples.
     resampled = bootstrap_means(np.hstack([single, paired]), n_resamples, rng)
     p = randomization_test(paired, n_permutations, rng)
-    low, high = percentile_intervals(resampled, confidence)
+    low, high = percentile_intervals(resampled)
     means = {
         "metric": object_array(metric for metric, _ in of_system),
         "system": object_array(name for _, name in of_system),
@@ -424,7 +414,7 @@ def compare_values(
         "p": p,
         "p_holm": np.concatenate([holm(own) for own in p.reshape(-1, len(pairs))]),
     }
-    return Comparison(means, differences, qid, found, confidence, losses)
+    return Comparison(means, differences, qid, found, losses)
 
 
 def _checked_names(systems: Mapping[str, Any], argument: str) -> list[str]:

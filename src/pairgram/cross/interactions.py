@@ -195,17 +195,9 @@ def _drawn(owner: Rows, taken: Rows, n_items: int, weights: Rows | None, rng: Dr
         found[pending] = pairs % max(n_items, 1)
         users = of_rows[again]
         kept = np.concatenate((taken, pairs[~again]))
-        taken = np.sort(kept[_among(kept // max(n_items, 1), users)])
+        taken = np.sort(kept[np.isin(kept // max(n_items, 1), users)])
         pending = pending[again]
     return found
-
-
-def _among(values: Rows, ascending: Rows) -> Flags:
-    """Tell which values are among others, which ascend."""
-    if not len(ascending):
-        return np.zeros(len(values), bool)
-    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return ascending[at] == values
 
 
 def _repeated(pairs: Rows) -> Flags:
