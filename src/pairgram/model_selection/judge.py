@@ -601,8 +601,8 @@ def choose(means: Vector, metric: Measure) -> int:
         raise ValueError(
             f"scoring={metric.name!r} is undefined for every held-out query: none has what the "
             "metric needs, such as two rows with different labels among those that "
-            "are held out together, or every alpha is so small, or C so large, that held-out scores "
-            "are rounding error"
+            "are held out together, or every alpha is so small, or C so large, that held-out "
+            "scores are rounding error"
         )
     return best
 
