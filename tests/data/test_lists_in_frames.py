@@ -85,6 +85,6 @@ def test_statistics_and_tables_have_the_same_names():
     np.testing.assert_allclose(RankRLS().fit(table).coef_, model.coef_, rtol=1e-12)
     np.testing.assert_array_equal(model.predict(table), model.predict(frame))
     assert list(RankRLS.from_pairgram(total, 1.0).feature_names_in_) == ENTRIES
-    left = total.forget(frame[:SIZE], rows.y[:SIZE], qid=rows.qid[:SIZE])
+    left = total - Pairgram.from_rows(frame[:SIZE], rows.y[:SIZE], qid=rows.qid[:SIZE])
     fewer = RankRLS().fit(frame[SIZE:], rows.y[SIZE:], qid=rows.qid[SIZE:])
     np.testing.assert_allclose(left.solve(1.0), fewer.coef_, rtol=1e-9)

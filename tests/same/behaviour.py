@@ -94,7 +94,6 @@ def _days(data: str, folder: Path) -> Any:
     some = pg.Pairgram.from_rows(today, rows.y[::2], qid=rows.query[::2] + 1000)
     return {
         "days": of_model(pg.RankRLSCV.from_pairgrams([total, some]), rows.new),
-        "decay": of_model(pg.RankRLSCV.from_pairgrams([total, some], decays=[0.5, 1.0]), rows.new),
     }
 
 

@@ -45,7 +45,6 @@ ATTRIBUTES = (
     "column_names_",
     "uses_qid_",
     "cv_",
-    "decay_",
     "agreement_",
 )
 # What differs from run to run, in the tables of fitted models.

@@ -1,4 +1,4 @@
-"""forget: queries of many days leave statistics as if they had never been seen."""
+"""Queries of many days leave statistics as if they had never been seen."""
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,12 @@ def total_of(rows, road="arrays", **settings):
     return total
 
 
+def forget(total, *rows, factor=1.0, **named):
+    """Return statistics without rows, as the page of daily statistics says."""
+    told = {"pairs": total.settings, "feature_map": total.feature_map, "ids": total.ids}
+    return total - factor * Pairgram.from_rows(*rows, **named, **told)
+
+
 def given(rows, road):
     if road == "arrays":
         return X[rows], y[rows]
@@ -45,15 +51,14 @@ def test_what_is_left_is_what_was_never_added(road, settings):
     for day in range(3):
         gone = GONE & (day == DAY)
         named = {} if road == "table" else {"qid": QUERY[gone]}
-        found = total.forget(*given(gone, road), **named, factor=0.9 ** (2 - day))
-        assert found is total
+        total = forget(total, *given(gone, road), **named, factor=0.9 ** (2 - day))
     expected = total_of(~GONE, road, **settings)
-    np.testing.assert_allclose(found.G, expected.G, atol=1e-9)
-    np.testing.assert_allclose(found.g, expected.g, atol=1e-9)
-    assert (found.n_rows, found.n_queries) == (expected.n_rows, expected.n_queries)
+    np.testing.assert_allclose(total.G, expected.G, atol=1e-9)
+    np.testing.assert_allclose(total.g, expected.g, atol=1e-9)
+    assert (total.n_rows, total.n_queries) == (expected.n_rows, expected.n_queries)
     again = {} if road == "table" else {"qid": QUERY[GONE]}
     with pytest.raises(ValueError, match=r"cannot subtract: 4 query ids are not in these statis"):
-        total.forget(*given(GONE, road), **again)
+        forget(total, *given(GONE, road), **again)
     total.update(*given(GONE, road), **again)
 
 
@@ -75,7 +80,7 @@ def test_weights(tmp_path):
     for day in range(3):
         own = mixed[DAY[mixed] == day]
         told = {"sample_weight": weight[own], "query_weight": each[own], "factor": 0.5 ** (2 - day)}
-        loaded.forget(X[own], y[own], qid=QUERY[own], **told)
+        loaded = forget(loaded, X[own], y[own], qid=QUERY[own], **told)
     np.testing.assert_allclose(loaded.G, expected.G, atol=1e-9)
     np.testing.assert_allclose(loaded.g, expected.g, atol=1e-9)
     np.testing.assert_array_equal(loaded.n_varying, expected.n_varying)
@@ -96,7 +101,7 @@ def test_missing_values_of_a_table():
         for rows in (np.full(len(y), True), ~GONE)
     )
     for day in range(2):
-        total.forget(table(GONE & (day == DAY)), factor=0.5 ** (1 - day))
+        total = forget(total, table(GONE & (day == DAY)), factor=0.5 ** (1 - day))
     np.testing.assert_allclose(total.G, expected.G, atol=1e-9)
 
 
@@ -116,11 +121,11 @@ def test_errors_leave_statistics_as_they_were():
         ("pairs must be 'clicks' for statistics of clicks", clicks, {"qid": QUERY[GONE]}),
     ):
         with pytest.raises(ValueError, match=message):
-            total.forget(X[GONE], labels, **named)
+            forget(total, X[GONE], labels, **named)
     with pytest.raises(ValueError, match="cannot subtract statistics of columns"):
-        total.forget(*given(GONE, "frame"), qid=QUERY[GONE])
+        forget(total, *given(GONE, "frame"), qid=QUERY[GONE])
     np.testing.assert_array_equal(total.G, before)
-    unchecked = Pairgram(ids=None).update(X, y, qid=QUERY).forget(X, y, qid=QUERY)
+    unchecked = forget(Pairgram(ids=None).update(X, y, qid=QUERY), X, y, qid=QUERY)
     assert unchecked.n_rows == 0 and not unchecked.G.any()
 
 

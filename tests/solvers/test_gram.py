@@ -48,7 +48,7 @@ def assert_same(actual, expected, tolerance=1e-9):
 
 def test_users_see_what_the_documentation_says():
     attributes = Pairgram.__doc__.partition("\n    Notes\n")[0]
-    methods = {"from_rows", "update", "forget", "solve", "path", "default_alphas"}
+    methods = {"from_rows", "update", "solve", "path", "default_alphas"}
     methods |= {"save", "to_bytes", "load", "from_bytes"}
     for name in {name for name in dir(Pairgram) if name[0] != "_"} - methods:
         assert re.search(rf"^    (\w+, )*{name}(, \w+)* : ", attributes, re.M), name

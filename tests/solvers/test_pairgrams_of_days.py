@@ -69,43 +69,6 @@ def test_days_in_turn(seed, settings, scale):
     np.testing.assert_allclose(found.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
 
 
-@hypothesis_settings(max_examples=15)
-@given(seed=st.integers(0, 2**31), settings=st.sampled_from(SETTINGS), skip=st.integers(1, 3))
-def test_days_forward(seed, settings, skip):
-    X, y, qid, day, parts = days_of(seed, **settings)
-    decays = [1.0, 0.5]
-    found = RankRLSCV.from_pairgrams(parts, ALPHAS, decays=decays, skip=skip)
-    expected = {}
-    for decay in decays:
-        total = parts[0]
-        for part in parts[1:]:
-            total = decay * total + part
-        for alpha in ALPHAS:
-            losses = []
-            for d in range(skip, 4):
-                before, own = day < d, day == d
-                known = parts[0]
-                for part in parts[1:d]:
-                    known = decay * known + part
-                model = RankRLS(alpha * known.pair_weight / total.pair_weight, **settings).fit(
-                    X[before],
-                    y[before],
-                    qid=qid[before],
-                    query_weight=decay ** (d - 1.0 - day[before]),
-                )
-                losses.append(loss(model, X[own], y[own], qid[own], settings))
-            expected[decay, alpha] = np.mean(losses)
-    table = found.cv_results_
-    for row, parameters in enumerate(table["params"]):
-        mean = expected[parameters["decay"], parameters["alpha"]]
-        assert table["mean_test_score"][row] == pytest.approx(mean, rel=1e-8)
-    best = min(expected, key=expected.get)
-    assert (found.decay_, found.alpha_) == best
-    assert found.best_index_ == np.argmin(table["mean_test_score"])
-    again = RankRLS.from_pairgram(found.pairgram_, found.alpha_)
-    np.testing.assert_allclose(found.coef_, again.coef_, rtol=1e-9, atol=1e-12)
-
-
 def test_a_model_of_days_is_saved_and_scores(tmp_path):
     X, y, qid, _, parts = days_of(1)
     model = RankRLSCV.from_pairgrams(parts)
@@ -116,18 +79,6 @@ def test_a_model_of_days_is_saved_and_scores(tmp_path):
     )
     assert model.score(X, y, qid=qid) > 0.5
     assert (model.column_weights()["importance"] > 0).all()
-
-
-def test_a_world_that_changes_asks_to_forget():
-    rng = np.random.default_rng(0)
-    first, second = rng.standard_normal((2, 12))
-    parts = []
-    for d in range(16):
-        X = rng.standard_normal((160, 12))
-        y = X @ (first if d < 8 else second) + 4 * rng.standard_normal(160)
-        parts.append(Pairgram.from_rows(X, y, qid=1000 * d + np.arange(160) // 8))
-    assert RankRLSCV.from_pairgrams(parts[:8], decays=[0.3, 0.6, 1.0]).decay_ == 1.0
-    assert RankRLSCV.from_pairgrams(parts, decays=[0.3, 0.6, 1.0]).decay_ < 1.0
 
 
 @every(alphas=[[100.0, 1.0, 1e-6], [1.0, 0.0], None], large=[1e3, 1e4], scale=[False, True])

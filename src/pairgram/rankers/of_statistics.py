@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
-from numbers import Real
+from operator import add
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from pairgram._support.arrays import check_alphas
-from pairgram._support.checks import Vector
-from pairgram._support.parameters import check, check_size
+from pairgram._support.parameters import check
 from pairgram.data.pairs import no_pairs
 from pairgram.features.row_values import Chain
-from pairgram.model_selection.judge import Judged, as_list, search_results
+from pairgram.model_selection.judge import Judged, in_order_of, search_results
 from pairgram.solvers.constraint import Constraint
-from pairgram.solvers.days import JudgedDays
+from pairgram.solvers.days import held_out_losses
 from pairgram.solvers.pair_sums import PairSums
 
 if TYPE_CHECKING:
@@ -52,13 +51,7 @@ def of_statistics(
 
 
 def of_days(
-    kind: type[_Ranker],
-    days: Iterable[Pairgram],
-    alphas: ArrayLike | None,
-    *,
-    decays: float | Sequence[float] | None,
-    skip: int,
-    scale: bool,
+    kind: type[_Ranker], days: Iterable[Pairgram], alphas: ArrayLike | None, *, scale: bool
 ) -> _Ranker:
     """Return a search whose ridge days have chosen; see `RankRLSCV.from_pairgrams`."""
     statistics, sums = list(days), []
@@ -70,71 +63,29 @@ def of_days(
             of_kind = TypeError if isinstance(error, TypeError) else ValueError
             raise of_kind(f"days[{number}]: {error}") from None
     check("scale", scale)
-    check_size("skip", skip)
     given = None if alphas is None else check_alphas(alphas, zero=True)
-    listed = _listed(decays)
-    if len(sums) < (2 if decays is None else skip + 1):
-        wanted = "two" if decays is None else f"{skip + 1} with skip={skip}"
-        raise ValueError(f"days must hold at least {wanted}, got {len(sums)}")
-    whole = sum(statistics)  # days that cannot be added, or share a query, are an error
-    grid = None if given is None else np.sort(given)[::-1].copy()
-    judged = [
-        JudgedDays.in_turn(sums, grid, scale)
-        if decay is None
-        else JudgedDays.forward(sums, grid, scale, decay, skip)
-        for decay in listed
-    ]
-    settings = judged[0].total.settings
-    model = kind(alphas, pairs=settings.short, scale=scale)
-    model.pairs_, model.scale_ = settings.short, scale
-    chosen = _choose(model, judged, listed, given)
-    _tell_of_sums(model, chosen.total)
-    chosen.total.warn_of_narrow_columns(scale)
-    if model.decay_ is not None:
-        whole = reduce(lambda before, day: model.decay_ * before + day, statistics)
-    model.pairgram_ = whole
-    return model
-
-
-def _listed(decays: float | Sequence[float] | None) -> list[float | None]:
-    """Check the decays to choose from; None stands for days without an order."""
-    if decays is None:
-        return [None]
-    listed = as_list(decays, "decays")
-    for decay in listed:
-        if not (isinstance(decay, Real) and 0 < float(decay) <= 1):
-            raise ValueError(f"decays must be > 0 and <= 1, got {decay!r}")
-    return [*map(float, listed)]
-
-
-def _choose(
-    model: BaseEstimator,
-    judged: Sequence[JudgedDays],
-    decays: Sequence[float | None],
-    given: Vector | None,
-) -> JudgedDays:
-    """Tell a model the best ridge and decay, and what was found for the others; return the best."""
-    means = np.concatenate([one.losses.mean(axis=0) for one in judged])
+    if len(sums) < 2:
+        raise ValueError(f"days must hold at least two, got {len(sums)}")
+    whole = reduce(add, statistics)  # days that cannot be added, or share a query, are an error
+    total = whole._total
+    path = total.decompose(scale=scale, basis=True)
+    grid = path.default_alphas() if given is None else np.sort(given)[::-1].copy()
+    losses = held_out_losses(sums, total, path, grid)
+    means = losses.mean(axis=0)
     best = int(np.nanargmin(means))
-    chosen, at = judged[best // len(judged[0].alphas)], best % len(judged[0].alphas)
-    order = np.arange(len(chosen.alphas))
-    if given is not None:
-        order = np.argsort(np.argsort(-given, kind="stable"), kind="stable")
-    path = chosen.path.coef(chosen.alphas)
-    model.coef_, model.coef_path_ = path[at].copy(), path[order]
-    model.alphas_, model.alpha_ = chosen.alphas[order], float(chosen.alphas[at])
-    model.scores_ = chosen.losses.mean(axis=0)[order]
-    model.decay_ = decays[best // len(order)]
-    model.best_score_ = float(means[best])
-    rows = (len(order) * np.arange(len(judged))[:, None] + order).ravel()
-    model.best_index_ = int(np.argmax(rows == best))
-    columns = {"alpha": np.concatenate([one.alphas for one in judged])[rows]}
-    if model.decay_ is not None:
-        columns["decay"] = np.repeat(np.array(decays, np.float64), len(order))
-    losses = np.hstack([one.losses for one in judged])
-    table = Judged(means, losses.std(axis=0), losses).take(rows)
-    model.cv_results_ = search_results(columns, table, table.means)
-    return chosen
+    order = in_order_of(None if given is None else -given, len(grid))
+    coefs, settings = path.coef(grid), total.settings.short
+    model = kind(alphas, pairs=settings, scale=scale)
+    model.pairs_, model.scale_, model.pairgram_ = settings, scale, whole
+    model.coef_, model.coef_path_ = coefs[best].copy(), coefs[order]
+    model.alphas_, model.alpha_ = grid[order], float(grid[best])
+    model.scores_, model.best_score_ = means[order], float(means[best])
+    model.best_index_ = int(np.argmax(order == best))
+    table = Judged(means, losses.std(axis=0), losses).take(order)
+    model.cv_results_ = search_results({"alpha": grid[order]}, table, table.means)
+    _tell_of_sums(model, total)
+    total.warn_of_narrow_columns(scale)
+    return model
 
 
 def _sums_of(pairgram: object, hint: str = "") -> PairSums:

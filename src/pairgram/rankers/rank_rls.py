@@ -490,31 +490,19 @@ class RankRLSCV(LinearSearch):
         days: Iterable[Pairgram],
         alphas: ArrayLike | None = None,
         *,
-        decays: float | Sequence[float] | None = None,
-        skip: int = 1,
         scale: bool = False,
     ) -> Self:
         """Choose the ridge from the statistics of days, or of other parts, without any rows.
 
-        Without `decays`, every day is held out in turn, exactly. With them, each day is held out by
-        the model of the days before it, as a daily job would serve it, and the decay is chosen
-        along with the ridge: in the model for day t, the statistics of day s are multiplied by
-        ``decay ** (t − 1 − s)``.
+        Every day is held out in turn, exactly, by the models of all others.
 
         Parameters
         ----------
         days : iterable of Pairgram
-            Two or more, in their order, with equal settings, columns and feature map. Statistics
-            are those of columns as they came: maps such as quantiles cannot be fitted to them.
+            Two or more, with equal settings, columns and feature map. Statistics are those of
+            columns as they came: maps such as quantiles cannot be fitted to them.
         alphas : array-like of shape (n_alphas,), ≥ 0, or None, default=None
-            The ridges of the sum of all days. None takes the default grid of this sum. Models of
-            fewer days have the same ridge or, with `decays`, one that is smaller in proportion to
-            the weight of the pairs that they know.
-        decays : float, list of float > 0 and ≤ 1, or None, default=None
-            The factors to choose from, by which earlier statistics are multiplied with every new
-            day. 1 forgets nothing.
-        skip : int ≥ 1, default=1
-            With `decays`, how many of the first days are not judged.
+            The ridges. None takes the default grid of the sum of all days.
         scale : bool, default=False
             As for the class.
 
@@ -522,10 +510,9 @@ class RankRLSCV(LinearSearch):
         -------
         RankRLSCV
             A fitted model with ``alpha_``, ``alphas_``, ``scores_``, ``coef_path_`` and
-            ``cv_results_``, which has the loss of every judged day. ``decay_`` is the decay that
-            was chosen, or None. ``pairgram_`` is the sum of all days, with this decay, to which
-            further days can be added. ``scores_`` are losses, so smaller is better: the mean over
-            days of ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
+            ``cv_results_``, which has the loss of every day. ``pairgram_`` is the sum of all days,
+            to which further days can be added. ``scores_`` are losses, so smaller is better: the
+            mean over days of ``(yᵀLy − 2 gᵀw + wᵀGw) / Σ W``, half the weighted mean of
             ``((y_i − y_j) − (f_i − f_j))²`` over the pairs of a day, or with ``pairs=None`` the
             mean of ``(y_i − f_i)²``. This is not a ranking metric, because statistics do not hold
             the order of rows.
@@ -535,14 +522,13 @@ class RankRLSCV(LinearSearch):
         TypeError
             If an element is not a Pairgram.
         ValueError
-            If there are too few days to judge; if a day has no pair that counts, has other settings
+            If there are fewer than two days; if a day has no pair that counts, has other settings
             or columns, or shares a query with another day; or if a parameter is not as described.
 
         Notes
         -----
-        For T days and d features it takes one decomposition without `decays`, and T for each decay
-        or with ``scope="global"``. Each takes O(d³) time. Memory is T d² numbers besides the
-        statistics.
+        For T days and d features it takes one decomposition, or T with ``scope="global"``. Each
+        takes O(d³) time. Memory is T d² numbers besides the statistics.
 
         Examples
         --------
@@ -551,7 +537,5 @@ class RankRLSCV(LinearSearch):
         >>> days = [Pairgram.from_rows(X[d], y[d], qid=qid[d]) for d in (qid < 40, qid >= 40)]
         >>> RankRLSCV.from_pairgrams(days).scores_.shape
         (34,)
-        >>> RankRLSCV.from_pairgrams(days, decays=[0.9, 1.0]).decay_ in (0.9, 1.0)
-        True
         """
-        return of_days(cls, days, alphas, decays=decays, skip=skip, scale=scale)
+        return of_days(cls, days, alphas, scale=scale)

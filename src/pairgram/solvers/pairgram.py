@@ -247,27 +247,22 @@ class Pairgram:
         stream = as_stream(X, y=y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
         if stream is not None:
             added = stream.statistics(self)
-            warn_of_end(added._ids, self._ids)
-            return self._take(before, added._total, added._ids)
-        if judgements is not None:
-            judgements.require_settings(self.settings)
-        if y is None:
-            raise ValueError("y must be the labels of the rows of X, got None")
-        X = with_entries(X)
-        names = names_of(X)
-        self._require_names(names)
-        data = RankingData.delimit(*read_labelled(X, y), qid, sample_weight, query_weight)
-        fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
-        data = replace(data, X=filled(data.X, fill))
-        ids = self._ids_with(data)
-        with naming_not_finite(names):
-            started = replace(before, names=names, fill=fill)
-            total = started.with_rows(data)
+            total, ids = added._total, added._ids
+        else:
+            if judgements is not None:
+                judgements.require_settings(self.settings)
+            if y is None:
+                raise ValueError("y must be the labels of the rows of X, got None")
+            X = with_entries(X)
+            names = names_of(X)
+            self._require_names(names)
+            data = RankingData.delimit(*read_labelled(X, y), qid, sample_weight, query_weight)
+            fill = self._fill_of(data.X.shape[1], is_sparse=scipy.sparse.issparse(data.X))
+            data = replace(data, X=filled(data.X, fill))
+            ids = self._ids_with(data)
+            with naming_not_finite(names):
+                total = replace(before, names=names, fill=fill).with_rows(data)
         warn_of_end(ids, self._ids)
-        return self._take(before, total, ids)
-
-    def _take(self, before: PairSums, total: PairSums, ids: QueryIds) -> Self:
-        """Take what was made of the sums `before`, unless another thread has changed them since."""
         if self._total is not before:
             raise RuntimeError(
                 "these statistics were changed by another thread meanwhile: let each thread make "
@@ -275,57 +270,6 @@ class Pairgram:
             )
         self._total, self._ids = total, ids
         return self
-
-    def forget(
-        self,
-        X: RowsLike,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-        factor: float = 1.0,
-    ) -> Self:
-        """Subtract queries that were added, as if they had never been seen.
-
-        Parameters
-        ----------
-        X, y, qid, sample_weight, query_weight : as in `update`
-            All rows of the queries, with the weights with which they were added.
-        factor : float, finite and ≥ 0, default=1.0
-            What the statistics were multiplied by since these queries were added.
-
-        Returns
-        -------
-        Pairgram
-            The statistics, as if these queries had never been seen.
-
-        Raises
-        ------
-        ValueError
-            As `update`, and as the subtraction of statistics. They are then left as they were.
-
-        Examples
-        --------
-        >>> from pairgram import Pairgram, make_ranking
-        >>> X, y, qid = make_ranking(random_state=0)
-        >>> total = Pairgram()
-        >>> for day in range(3):
-        ...     rows = qid % 3 == day
-        ...     total = (0.9 * total).update(X[rows], y[rows], qid=qid[rows])
-        >>> for day in range(3):
-        ...     gone = (qid < 10) & (qid % 3 == day)
-        ...     total = total.forget(X[gone], y[gone], qid=qid[gone], factor=0.9 ** (2 - day))
-        >>> total.n_queries
-        90
-        """
-        before = self._total
-        ids = QueryIds.of(self.ids)
-        empty = PairSums(self.settings, before.feature_map, fill=before.fill)
-        part = self._of(empty, ids)
-        part.update(X, y, qid=qid, sample_weight=sample_weight, query_weight=query_weight)
-        left = self - factor * part
-        return self._take(before, left._total, left._ids)
 
     def _fill_of(self, width: int, *, is_sparse: bool) -> Vector | None:
         """Return what takes the place of missing values of rows with so many columns."""
