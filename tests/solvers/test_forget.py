@@ -112,7 +112,7 @@ def test_errors_leave_statistics_as_they_were():
     clicks = Clicks(gone > 1, np.ones(len(gone)))
     for message, labels, named in (
         ("cannot subtract: .*not in these statistics", gone, {"qid": QUERY[GONE] + 100}),
-        ("have ids, and those of the right side have none", gone, {}),
+        ("some queries have ids and others have none", gone, {}),
         (
             "squares that are left add up to less than 0",
             gone,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, verbatim
-from pairgram.data.queries import as_ids, plain_ids
-from pairgram.rankers.batch_fit import comparable
+from pairgram.data.queries import as_ids, comparable, plain_ids
 
 
 def id_array(ids: Any, name: str) -> AnyArray:

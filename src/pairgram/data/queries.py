@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -493,6 +494,49 @@ def _python_objects(column: Any) -> NDArray[np.object_]:
 def plain_ids(ids: AnyArray) -> list[Any]:
     """Return ids as Python objects. Times stay NumPy's, else they would become integers."""
     return list(ids) if ids.dtype.kind in "mM" else [plain(one) for one in ids.tolist()]
+
+
+# From when times with a time zone are counted.
+START = datetime(1970, 1, 1, tzinfo=UTC)
+# The length of every time unit of fixed length, in attoseconds, which are NumPy's finest unit.
+ATTOSECONDS = {
+    "as": 1,
+    "fs": 10**3,
+    "ps": 10**6,
+    "ns": 10**9,
+    "us": 10**12,
+    "ms": 10**15,
+    "s": 10**18,
+    "m": 60 * 10**18,
+    "h": 3600 * 10**18,
+    "D": 86400 * 10**18,
+    "W": 7 * 86400 * 10**18,
+}
+
+
+def comparable_id(value: object) -> Any:
+    """Return a number or text as Python's, and a time as `comparable` does."""
+    if not isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)):
+        return plain(value)
+    if getattr(value, "tzinfo", None) is not None:
+        return "z", *comparable_id(value - START)  # type: ignore[operator]
+    # NumPy would drop the nanoseconds of pandas, which `to_numpy` keeps.
+    given: Any = value.to_numpy() if hasattr(value, "to_numpy") else value
+    if not isinstance(given, np.generic):
+        given = np.asarray(given, f"{'m' if isinstance(given, timedelta) else 'M'}8[us]")
+    return comparable(np.atleast_1d(given))[0]
+
+
+def comparable(ids: AnyArray) -> list[Any]:
+    """Return ids in a form in which equal times are equal, whatever their units and types are."""
+    if ids.dtype.kind not in "mM":
+        return [*map(comparable_id, ids)] if ids.dtype.kind == "O" else ids.tolist()
+    kind, (unit, step) = ids.dtype.kind, np.datetime_data(ids.dtype)
+    if kind == "M" and unit in "YM":
+        return comparable(ids.astype("M8[D]"))
+    size = ATTOSECONDS.get(unit)
+    form = kind if size else kind + unit
+    return [(form, n * step * (size or 1)) for n in ids.astype(np.int64).tolist()]
 
 
 def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:

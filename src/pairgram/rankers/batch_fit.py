@@ -29,8 +29,7 @@ from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.files import shown
 from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.dataset import as_slice
-from pairgram.data.hashed_ids import ATTOSECONDS
-from pairgram.data.queries import Queries, plain_ids
+from pairgram.data.queries import Queries, comparable, comparable_id, plain_ids
 from pairgram.features.feature_map import checked, linear_nodes, mapped, same_map
 from pairgram.features.row_values import Chain
 from pairgram.files.read_write import read_file, write_file
@@ -220,7 +219,7 @@ class BatchFit:
 
     def _number_of(self, key: object) -> int:
         try:
-            number = self._numbers.get(_comparable(key))
+            number = self._numbers.get(comparable_id(key))
         except TypeError:
             raise TypeError(f"a key must be hashable, got {type(key).__name__} {key!r}") from None
         if number is None:
@@ -489,30 +488,6 @@ def _kind_of(keys: NDArray[Any]) -> str | None:
         for key in keys.tolist()
     }
     return kinds.pop() if len(kinds) == 1 else None
-
-
-def _comparable(key: object) -> Any:
-    """Return a key as `comparable` does."""
-    is_time = isinstance(key, (date, timedelta, np.datetime64, np.timedelta64))
-    if not is_time or getattr(key, "tzinfo", None) is not None:
-        return key
-    # NumPy would drop the nanoseconds of pandas, which `to_numpy` keeps.
-    given: Any = key.to_numpy() if hasattr(key, "to_numpy") else key
-    if not isinstance(given, np.generic):
-        given = np.asarray(given, f"{'m' if isinstance(given, timedelta) else 'M'}8[us]")
-    return comparable(np.atleast_1d(given))[0]
-
-
-def comparable(ids: NDArray[Any]) -> list[Any]:
-    """Return ids in a form in which equal times are equal, whatever their units and types are."""
-    if ids.dtype.kind not in "mM":
-        return [*map(_comparable, ids)] if ids.dtype.kind == "O" else ids.tolist()
-    kind, (unit, step) = ids.dtype.kind, np.datetime_data(ids.dtype)
-    if kind == "M" and unit in "YM":
-        return comparable(ids.astype("M8[D]"))
-    size = ATTOSECONDS.get(unit)
-    form = kind if size else kind + unit
-    return [(form, n * step * (size or 1)) for n in ids.astype(np.int64).tolist()]
 
 
 def is_product(model: BaseEstimator) -> bool:
