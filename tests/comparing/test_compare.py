@@ -250,7 +250,7 @@ def test_ids_of_any_type_are_plain_for_json(name):
 def test_less_is_better_for_losses_of_runs():
     qrels = {f"q{number}": {"a": 1, "b": 0} for number in range(6)}
     good, bad = ({query: {"a": a, "b": 1.0} for query in qrels} for a in (2.0, 0.0))
-    for metric, better in (("misranking", 0.0), ("m1d", 0.0), ("mrr", 1.0)):
+    for metric, better in (("misranking", 0.0), ("pairwise_absolute_error", 0.0), ("mrr", 1.0)):
         found = compare_runs(qrels, {"bad": bad, "good": good}, metric).differences
         assert found["wins"].tolist() == [6] and found["losses"].tolist() == [0]
         assert evaluate_run(qrels, good, metric) == {metric: better}

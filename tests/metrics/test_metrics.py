@@ -617,15 +617,6 @@ def test_sample_weight_weighs_queries():
 # --- errors ------------------------------------------------------------------------------------
 
 
-def test_short_names_are_taken_and_long_ones_shown():
-    y, score = [0.0, 1.0, 3.0], [0.0, 2.0, 2.0]
-    found = evaluate(["msd", "m1d"], y, score)
-    assert found == evaluate(["pairwise_squared_error", "pairwise_absolute_error"], y, score)
-    assert list(found) == ["pairwise_squared_error", "pairwise_absolute_error"]
-    assert get_metric("msd").name == "pairwise_squared_error"
-    assert not {"msd", "m1d"} & set(metric_names())
-
-
 def test_more_labels_that_a_metric_cannot_take():
     y = [-2.0, 1.5, 7.0]
     for name in PAIRS:

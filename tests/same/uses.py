@@ -311,7 +311,9 @@ def _compare(folder: Path) -> Any:
     systems = {"a": rows.X[:, 0], "b": _scores(rows), "c": -rows.X[:, 1]}
     named = {"n_permutations": 2000, "n_resamples": 500}
     found = {
-        "all": pg.compare(rows.y, rows.query, systems, ["ndcg@5", "map", "msd"], **named),
+        "all": pg.compare(
+            rows.y, rows.query, systems, ["ndcg@5", "map", "pairwise_squared_error"], **named
+        ),
         "baseline": pg.compare(
             rows.y,
             rows.query,

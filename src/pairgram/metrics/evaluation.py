@@ -19,7 +19,6 @@ from pairgram.data.streams import Stream, as_stream
 from pairgram.metrics.metric import (
     CONVENTIONS,
     FAMILIES,
-    SHORT_NAMES,
     Discount,
     Divisor,
     Empty,
@@ -236,10 +235,9 @@ def get_metric(
     The mean of ranking_error is over all n(n - 1)/2 pairs. Pairs with equal labels add 0.
 
     pairwise_squared_error and pairwise_absolute_error measure how far the differences of scores are
-    from those of labels. The short names msd and m1d are taken too: the paper calls the former the
-    mean squared difference, and names the latter without a formula. Their sums are over all ordered
-    pairs and are divided by n², as in the paper. Means over the pairs i < j would be n / (n - 1)
-    times as large.
+    from those of labels. The paper calls the former the mean squared difference, and names the
+    latter without a formula. Their sums are over all ordered pairs and are divided by n², as in the
+    paper. Means over the pairs i < j would be n / (n - 1) times as large.
 
     A metric can be undefined for a query. It is then NaN, and the mean leaves the query out. This
     holds for kendall, spearman and pearson if labels or scores are constant; for misranking and
@@ -296,10 +294,9 @@ def get_metric(
     preset = CONVENTIONS[check_text("convention", convention, CONVENTIONS)]
     text = name if isinstance(name, str) else ""
     match = re.fullmatch(r"([a-z0-9_]+)(?:@(?:([1-9][0-9]{0,18})|([0-9]*\.?[0-9]+)%))?", text)
-    family = SHORT_NAMES.get(match[1], match[1]) if match else ""
-    if match is None or family not in FAMILIES:
+    if match is None or match[1] not in FAMILIES:
         raise ValueError(unknown_name(name))
-    cut, percent = match[2], match[3]
+    family, cut, percent = match.groups()
     if (FAMILIES[family].cut == "percent") != (percent is not None):
         raise ValueError(unknown_name(name))
     changes = {

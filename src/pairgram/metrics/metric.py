@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
 from math import isfinite, nan
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,7 +19,14 @@ import pairgram._core as _core
 from pairgram._support.arrays import real_array
 from pairgram._support.checks import ArgumentError, Vector, not_finite
 from pairgram._support.machine import thread_count
-from pairgram._support.parameters import Setting, check_setting, choice, number
+from pairgram._support.parameters import (
+    POSITIVE,
+    Setting,
+    check_setting,
+    check_size,
+    choice,
+    number,
+)
 from pairgram._support.row_warnings import warn_of_clicks, warn_of_threshold
 from pairgram.data.judgements import as_judgements
 from pairgram.data.queries import Queries, check_weights
@@ -35,7 +43,7 @@ class Family(NamedTuple):
 
     Compiled code knows the metric by its name. `fixed` may give another name for it, and values of
     options that callers cannot choose. `in_runs` has other tools' names, which `evaluate_run`
-    takes. `aliases` has other names that error messages suggest this metric for.
+    takes, and for which error messages suggest this metric.
     """
 
     cut: Literal["never", "optional", "always", "percent"]
@@ -45,7 +53,6 @@ class Family(NamedTuple):
     greater_is_better: bool = True
     of_lists: bool = True  # if it ranks: meant for result lists, not for all rows as one list
     fixed: Mapping[str, str] = MappingProxyType({})
-    aliases: tuple[str, ...] = ()
     in_runs: tuple[str, ...] = ()  # in trec_eval and ir_measures
 
     @property
@@ -71,32 +78,27 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             ("discount", "ties", "empty"),
             "gain",
             fixed={"family": "ndcg", "gain": "linear"},
-            aliases=("ndcg_cut",),
         ),
         "mean_ndcg": Family("never", (*_DCG, "empty"), "gain"),
         "map": Family(
             "optional",
             ("relevant", "ties", "empty", "divisor"),
-            aliases=("ap", "average_precision"),
             in_runs=("map_cut", "AP"),
         ),
-        "p": Family("always", ("relevant", "ties"), aliases=("precision",), in_runs=("P",)),
+        "p": Family("always", ("relevant", "ties"), in_runs=("P",)),
         "recall": Family("always", _HITS, in_runs=("recall", "R")),
-        "rprec": Family("never", _HITS, aliases=("r_precision",), in_runs=("Rprec",)),
-        "hit_rate": Family(
-            "always", _HITS, aliases=("success", "hit", "hits"), in_runs=("success", "Success")
-        ),
+        "rprec": Family("never", _HITS, in_runs=("Rprec",)),
+        "hit_rate": Family("always", _HITS, in_runs=("success", "Success")),
         "mrr": Family(
             "optional",
             _HITS,
-            aliases=("rr", "recip_rank", "reciprocal_rank"),
             in_runs=("recip_rank", "RR"),
         ),
         "rbp": Family("optional", ("relevant", "ties", "persistence"), in_runs=("RBP",)),
         "err": Family("optional", ("ties", "max_grade"), "grade"),
-        "ef": Family("percent", _HITS, of_lists=False, aliases=("enrichment", "enrichment_factor")),
+        "ef": Family("percent", _HITS, of_lists=False),
         "bedroc": Family("never", (*_HITS, "alpha"), of_lists=False),
-        "auc": Family("never", ("relevant",), fixed={"ties": "average"}, aliases=("roc_auc",)),
+        "auc": Family("never", ("relevant",), fixed={"ties": "average"}),
         "kendall": Family("never", ()),
         "spearman": Family("never", ()),
         "misranking": Family("never", (), greater_is_better=False),
@@ -111,12 +113,12 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         ),
     }
 )
-# The options: their values by default, and what values may be. Numbers may be written as text.
+# The options: their values by default, and what values may be.
 _OPTIONS: Mapping[str, tuple[Any, Setting]] = {
     "gain": ("exp2", choice(*get_args(Gain))),
     "discount": ("log2", choice(*get_args(Discount))),
     "ties": ("order", choice(*get_args(Ties))),
-    "empty": (0.0, Setting("a finite number or 'skip'", number().fits)),
+    "empty": (0.0, choice("skip", others="a finite number", fits=number().fits)),
     "relevant": (1.0, number()),
     "divisor": ("relevant", choice(*get_args(Divisor))),
     "max_grade": (None, Setting("None or a number from 0 to 1000", number(0, high=1000).fits)),
@@ -125,8 +127,12 @@ _OPTIONS: Mapping[str, tuple[Any, Setting]] = {
         Setting("a number > 0 of at most 500", number(0, above=True, high=500).fits),
     ),
     "clip": (0.0, Setting("a number from 0 to 1", number(0, high=1).fits)),
-    "persistence": (0.8, Setting("a number between 0 and 1", lambda value: 0 < value < 1)),
+    "persistence": (
+        0.8,
+        Setting("a number between 0 and 1", lambda value: POSITIVE.fits(value) and value < 1),
+    ),
 }
+_PERCENTAGE = number(0, above=True, high=100)
 DEFAULT: Mapping[str, Any] = {name: default for name, (default, _) in _OPTIONS.items()}
 
 _CHANGES: Mapping[str, Mapping[str, Any]] = {
@@ -135,11 +141,8 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     "trec": {"gain": "linear"},
     "lightgbm": {"empty": 1.0, "divisor": "cut"},
 }
-# Short names that `get_metric` takes, but that results do not show.
-SHORT_NAMES = {"msd": "pairwise_squared_error", "m1d": "pairwise_absolute_error"}
-_ALIASES = SHORT_NAMES | {
-    alias: name for name, family in FAMILIES.items() for alias in family.aliases
-}
+_OTHER_NAMES = {other.lower(): name for name, one in FAMILIES.items() for other in one.in_runs}
+_OTHER_NAMES |= {"precision": "p", "enrichment_factor": "ef", "ndcg_cut": "ndcg_linear"}
 #: The named conventions. Each gives a value for every option. See `get_metric`.
 CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: MappingProxyType({**DEFAULT, **changes}) for name, changes in _CHANGES.items()}
@@ -147,81 +150,34 @@ CONVENTIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return the names that `get_metric` takes, without the short names msd and m1d.
+    """Return the names that `get_metric` takes.
 
     ``@k`` stands for a cut such as ``@10``, and ``@k%`` for a percentage such as ``@1%``.
     """
-    names = []
-    for family, properties in FAMILIES.items():
-        if properties.cut in ("never", "optional"):
-            names.append(family)
-        if properties.cut != "never":
-            names.append(f"{family}@k%" if properties.cut == "percent" else f"{family}@k")
-    return tuple(names)
+    return tuple(name for family in FAMILIES for name in _names_of(family))
+
+
+def _names_of(family: str) -> list[str]:
+    cut = FAMILIES[family].cut
+    names = [family] if cut in ("never", "optional") else []
+    return names if cut == "never" else [*names, f"{family}@k{'%' * (cut == 'percent')}"]
 
 
 def is_loss(name: str) -> bool:
     """Tell whether less is better for a metric, by its name here or in another tool."""
-    family = FAMILIES.get(SHORT_NAMES.get(name, name))
-    return family is not None and not family.greater_is_better
-
-
-def check_option(option: str, value: Any) -> Any:
-    """Return an option after checking it, or the default for None."""
-    default, setting = _OPTIONS[option]
-    if value is None:
-        return default
-    if setting.names:
-        return str(check_setting(option, value, setting))
-    if option == "empty" and value == "skip":
-        return value
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = nan
-    if not setting.fits(found):
-        raise ValueError(f"{option} must be {setting.wanted}, got {value!r}")
-    return found
+    return name in FAMILIES and not FAMILIES[name].greater_is_better
 
 
 def unknown_name(name: object) -> str:
     """Return the error message for an unknown name, with a suggestion if there is one."""
-    known = f"metrics are {', '.join(metric_names())}, k an integer >= 1, k% such as 0.5%"
-    if not isinstance(name, str):
-        return f"unknown metric {name!r}, want a name such as 'ndcg@10'; the {known}"
-    family, at, cut = name.partition("@")
-    if FAMILIES.get(family, FAMILIES["map"]).cut == "percent":
-        return (
-            f"metric {name!r}: {family} needs a percentage above 0 and up to 100 behind @, such as "
-            f"'{family}@1%'"
-        )
-    if at and family in FAMILIES and "," not in cut:
-        return f"metric {name!r}: the cut behind @ must be an integer of 1 to 2^63 - 1, got {cut!r}"
-    if "," in name:
-        return f"unknown metric {name!r}, want one name; evaluate takes a list of them; the {known}"
-    meant = _meant(name)
-    if meant is None:
-        return f"unknown metric {name!r}; the {known}"
-    lower = " (names are in lower case)" if meant == name.lower() else ""
-    return f"unknown metric {name!r}, did you mean {meant!r}?{lower} The {known}"
-
-
-def _meant(name: str) -> str | None:
-    """Return the known name that is most similar to `name`, or None if none is."""
-    match = re.fullmatch(r"\s*([a-z_]*[a-z])[\s@_-]*([1-9][0-9]*)?\s*", name.lower())
-    if match is None:
-        return None
-    family = _ALIASES.get(match[1], match[1])
+    words = re.findall("[a-z_]*[a-z]", str(name).lower())[:1]
+    family = _OTHER_NAMES.get(words[0], words[0]) if words else ""
     close = get_close_matches(family, FAMILIES, n=1)
-    if not close:
-        return None
-    cut = FAMILIES[close[0]].cut
-    if cut == "never":
-        return close[0]
-    k = match[2] or {"always": "10", "percent": "1"}.get(cut)
-    if cut == "percent":
-        return f"{close[0]}@{k}%"
-    return close[0] if k is None else f"{close[0]}@{k}"
+    meant = f", did you mean {' or '.join(_names_of(close[0]))}?" if close else "."
+    return (
+        f"unknown metric {name!r}{meant} The metrics are {', '.join(metric_names())}, k an integer "
+        ">= 1, k% a percentage of at most 100 such as 0.5%; evaluate takes a list of them"
+    )
 
 
 # Gains are at most this, so that their sum over any list stays finite.
@@ -245,13 +201,10 @@ class MetricSums(NamedTuple):
     @classmethod
     def of(cls, values: Vector, weights: Vector) -> MetricSums:
         """Return the sums of values (n_models, n_queries); NaN where the metric is undefined."""
-        known = ~np.isnan(values)
-        own = np.where(known, weights, 0.0)
-        total = own.sum(axis=1)
-        share = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        filled = np.where(known, values, 0.0)
-        means = (own * filled).sum(axis=1) * share
-        return cls(total, means, (own * (filled - means[:, None]) ** 2).sum(axis=1))
+        means = np.nan_to_num(Metric.mean(values, weights))
+        own = np.where(np.isnan(values), 0.0, weights)
+        differences = np.nan_to_num(values - means[:, None])
+        return cls(own.sum(axis=1), means, (own * differences**2).sum(axis=1))
 
     def join(self, other: MetricSums) -> MetricSums:
         """Return the sums of the queries of both, by Chan's formula."""
@@ -324,20 +277,18 @@ class Metric:
         family = FAMILIES.get(self.family)
         if family is None:
             raise ValueError(unknown_name(self.family))
-        if self.k is None and family.cut == "always":
-            raise ValueError(f"{self.family} needs a cut, such as {self.family}@10")
-        if family.cut == "percent":
-            number = isinstance(self.k, (int, float, np.number)) and not isinstance(self.k, bool)
-            if not (number and 0 < self.k <= 100):  # type: ignore[operator]
+        cut, k = family.cut, self.k
+        if cut == "percent":
+            if not _PERCENTAGE.fits(k):
                 raise ValueError(unknown_name(self.family))
-            object.__setattr__(self, "k", float(self.k))  # type: ignore[arg-type]
-        elif self.k is not None:
-            if family.cut == "never":
-                raise ValueError(f"{self.family} takes no cut, got k={self.k!r}")
-            integer = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
-            if not (integer and 1 <= self.k <= _NO_CUT):
-                raise ValueError(f"k must be None or an integer of 1 to {_NO_CUT}, got {self.k!r}")
-            object.__setattr__(self, "k", int(self.k))
+            k = float(k)  # type: ignore[arg-type]
+        elif k is not None:
+            if cut == "never":
+                raise ValueError(f"{self.family} takes no cut, got k={k!r}")
+            k = check_size("k", k, 1, _NO_CUT)
+        elif cut == "always":
+            raise ValueError(f"{self.family} needs a cut, such as {self.family}@10")
+        object.__setattr__(self, "k", k)
         for option in DEFAULT:
             value = getattr(self, option)
             if option not in family.options:
@@ -348,7 +299,11 @@ class Metric:
                         f"{taken}"
                     )
                 continue
-            object.__setattr__(self, option, check_option(option, value))
+            default, setting = _OPTIONS[option]
+            if value is not None:
+                value = check_setting(option, value, setting)
+                value = float(value) if isinstance(value, Real) else value
+            object.__setattr__(self, option, default if value is None else value)
 
     @property
     def name(self) -> str:
@@ -519,18 +474,13 @@ def listed_metrics(metrics: Any, hint: str) -> list[str | Metric]:
     if isinstance(metrics, (str, Metric)):
         return [metrics]
     is_list = isinstance(metrics, Iterable) and not isinstance(metrics, Mapping)
-    is_list = is_list and not hasattr(metrics, "columns")
-    listed = list(metrics) if is_list else [metrics]
+    listed = list(metrics) if is_list and not hasattr(metrics, "columns") else [metrics]
     if not listed:
         raise ValueError(f"metrics must name at least one metric, got none{hint}")
-    wrong = [type(each).__name__ for each in listed if not isinstance(each, (str, Metric))]
-    if wrong:
-        found = wrong[0]
-        if is_list:
-            found = f"{type(metrics).__name__} of {found}"
+    if not all(isinstance(each, (str, Metric)) for each in listed):
         raise TypeError(
-            "metrics must be a name such as 'ndcg@10', a Metric, or a list of them, "
-            f"got {found}{hint}"
+            "metrics must be a name such as 'ndcg@10', a Metric, or a list of them, got "
+            f"{type(metrics).__name__}{hint}"
         )
     names = [each if isinstance(each, str) else each.name for each in listed]
     for name in names:
@@ -639,36 +589,15 @@ def check_labels(metrics: Sequence[Metric], y: Vector, *, are_all: bool = False)
         least, most = metric._label_range(len(y))
         whole = FAMILIES[metric.family].labels == "grade"
         if smallest < least or largest > most or (whole and (y != np.floor(y)).any()):
-            raise _bad_label(metric, y)
+            row = int(np.argmax((y < least) | (y > most) | (whole & (y != np.floor(y)))))
+            raise ArgumentError(
+                "y",
+                f"{metric.name} takes {'integer ' * whole}labels from {least:g} to {most:g}, got "
+                f"{{argument}} = {y[row]:g} in {{place}}; kendall and pairwise_accuracy take any "
+                "real labels",
+                row=row,
+            )
     return largest
-
-
-def _bad_label(metric: Metric, y: Vector) -> ArgumentError:
-    """Return the error for labels of which the metric cannot take one."""
-    kind, most = FAMILIES[metric.family].labels, metric._label_range(len(y))[1]
-    if kind == "any":
-        wanted = f"labels of at most {most:.1e} in size (sums overflow)"
-        return _refused(metric, y, int(np.argmax(np.abs(y))), wanted)
-    exponential = kind == "grade" or metric.gain == "exp2"
-    largest = _LARGEST_EXPONENT if exponential else most
-    reason = "2**y overflows" if exponential else "sums overflow"
-    wrong = {
-        "labels >= 0": y < 0,
-        f"labels <= {largest:g} ({reason})": y > largest,
-        "integer labels": (y != np.floor(y)) & (kind == "grade"),
-        f"labels <= max_grade = {most:g}": y > most,
-    }
-    wanted, bad = next((text, rows) for text, rows in wrong.items() if rows.any())
-    free = ", ".join(
-        name for name, f in FAMILIES.items() if f.labels == "any" and "relevant" not in f.options
-    )
-    advice = f"; metrics for any real labels: {free}"
-    return _refused(metric, y, int(np.argmax(bad)), wanted, advice)
-
-
-def _refused(metric: Metric, y: Vector, row: int, wanted: str, advice: str = "") -> ArgumentError:
-    text = f"{metric.name} takes {wanted}, got {{argument}} = {y[row]:g} in {{place}}{advice}"
-    return ArgumentError("y", text, row=row)
 
 
 def check_scores(metrics: Sequence[Metric], scores: Vector) -> None:
@@ -676,29 +605,18 @@ def check_scores(metrics: Sequence[Metric], scores: Vector) -> None:
 
     Metrics that rank take NaN, a document that was not retrieved, and one of these does not rank.
     """
-    others = [metric.name for metric in metrics if not FAMILIES[metric.family].ranks]
-    wants_finite = [m.name for m in metrics if FAMILIES[m.family].scores == "finite"]
-    smallest = float(scores.min())  # NaN if there is one
-    if smallest == smallest and not wants_finite:
-        return
-    limits = ((_largest(m.family, scores.shape[1]), m.name) for m in metrics)
-    limit, name = min((each for each in limits if each[1] in wants_finite), default=(np.inf, ""))
-    largest = float(scores.max())
-    if isfinite(smallest) and isfinite(largest):
-        if max(largest, -smallest) > limit:
-            which, row = divmod(int(np.argmax(np.abs(scores))), scores.shape[1])
-            raise ValueError(
-                f"{name} takes scores of at most {limit:.1e} in size (its sums overflow), got "
-                f"{scores[which, row]:g} in row {row}"
-            )
-        return
-    bad = ~np.isfinite(scores) if wants_finite else np.isnan(scores)
-    if not bad.any():
-        return
-    which, row = divmod(int(np.argmax(bad)), scores.shape[1])
-    where = f"row {row}" if scores.shape[0] == 1 else f"row {row} of score vector {which}"
-    wanted = f"finite for {wants_finite[0]}" if wants_finite else f"a number for {others[0]}"
-    raise ValueError(f"score must be {wanted}, got {scores[which, row]} in {where}")
+    smallest, largest = float(scores.min()), float(scores.max())  # NaN if there is one
+    for metric in metrics:
+        family, most = FAMILIES[metric.family], np.inf
+        if family.scores == "finite":
+            most = _largest(metric.family, scores.shape[1])
+        if family.ranks or (smallest >= -most and largest <= most):
+            continue
+        which, row = divmod(int(np.argmax(~(np.abs(scores) <= most))), scores.shape[1])
+        where = f"row {row}" if len(scores) == 1 else f"row {row} of score vector {which}"
+        wanted = "a number" if most == np.inf else f"at most {most:.1e} in size"
+        text = f"score must be {wanted} for {metric.name}, got {scores[which, row]} in {where}"
+        raise ValueError(text)
 
 
 def query_weights(sample_weight: ArrayLike, queries: Queries) -> Vector:
