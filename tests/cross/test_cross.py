@@ -104,9 +104,9 @@ def test_held_out_scores_are_those_of_products(pairs, sizes):
 
 
 @pytest.mark.filterwarnings("ignore:settings are chosen by")
-@pytest.mark.parametrize("flops", [0.0, 1e18], ids=["by sums", "by rows"])
-def test_groups_of_queries_are_held_out_together(lists, set_limits, flops):
-    set_limits(group_flops=flops)
+@pytest.mark.parametrize("rows", [0.0, 1e18], ids=["by refits", "by rows"])
+def test_groups_of_queries_are_held_out_together(lists, set_limits, rows):
+    set_limits(group_rows=rows)
     groups = lists.qid // 20  # some of more queries than are projected at once
     given = {"y": lists.y, "qid": lists.qid, "groups": groups}
     settings = {"alphas": ALPHAS}

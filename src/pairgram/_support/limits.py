@@ -78,9 +78,9 @@ class Limits:
     refit_flops: float = 1e11
     # Of the queries that hold nearly all of a direction, so many at most are refitted without it.
     held_refits: int = 256
-    # The statistics of a group take as long as this many flops, however few rows it has,
-    group_flops: float = 4.5e7
-    # and those of all groups may take this many bytes.
+    # Groups with more rows than this many times the features are held out by refits.
+    group_rows: float = 10.0
+    # The statistics of all groups may take this many bytes.
     groups_bytes: int = 1 << 30
     # Held-out rows are solved in blocks of about this many.
     held_rows: int = 768

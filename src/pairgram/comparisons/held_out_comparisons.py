@@ -52,10 +52,12 @@ class HeldOutComparisons(HoldOut):
 
     def judge_path(self, models: RidgeModels) -> Judged:
         """Judge the models of all ridges, from the decomposition of all rows."""
-        settings, ridge, scores = models.settings, models.ridge, models.scores
+        settings, ridge, scores = models.settings, models.ridge, None
         ties = PathTies.of(self.data, settings, ridge, models.alphas)
         if self.judge.validation is not None:
             scores = self.judge.validation_scores(models.coefs(ridge.coef(ties.alphas)))
+        elif self.judge.splits is not None:
+            scores = self.refitted(models, ties.alphas)
         if scores is not None:
             return self.judge.judge(ties.join_differences(scores))
         parts = self._parts(models, ties.alphas)

@@ -68,9 +68,9 @@ def of_days(
         raise ValueError(f"days must hold at least two, got {len(sums)}")
     whole = reduce(add, statistics)  # days that cannot be added, or share a query, are an error
     total = whole._total
-    path = total.decompose(scale=scale, basis=True)
+    path = total.decompose(scale=scale)
     grid = path.default_alphas() if given is None else np.sort(given)[::-1].copy()
-    losses = held_out_losses(sums, total, path, grid)
+    losses = held_out_losses(sums, path.factor, grid)
     means = losses.mean(axis=0)
     best = int(np.nanargmin(means))
     order = in_order_of(None if given is None else -given, len(grid))

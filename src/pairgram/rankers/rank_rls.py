@@ -527,8 +527,7 @@ class RankRLSCV(LinearSearch):
 
         Notes
         -----
-        For T days and d features it takes one decomposition, or T with ``scope="global"``. Each
-        takes O(d³) time. Memory is T d² numbers besides the statistics.
+        For T days and d features it takes O(T d³ + T² d²) time.
 
         Examples
         --------

@@ -46,15 +46,12 @@ from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.costs import ONE_RIDGE, Work
 from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
-from pairgram.solvers.grid import Grid
 from pairgram.solvers.group_fits import SOLVED, RowSets, search_sets, solve_sets
-from pairgram.solvers.hold_out import split_scores
 from pairgram.solvers.path_judges import (
     LEAVE_PAIR_OUT,
     HeldOutRows,
     HoldOut,
     LeavePairOut,
-    PathTies,
     is_cheap,
 )
 from pairgram.solvers.ridge_path import (
@@ -477,7 +474,6 @@ class RidgeSpec(LeastSquares):
                     True,
                     data.feature_map,
                     basis=held_out.needs_basis(settings, True),
-                    held_out=held_out.n_matrices(settings),
                 )
 
     def _along(
@@ -507,13 +503,7 @@ class RidgeSpec(LeastSquares):
         if alphas is None:
             reach = len(self.rows.ways) * len(self.settings) * len(self.scales) == 1  # all as many
             alphas = ridge.default_alphas(data.offset is not None, reach)
-        splits, scores = judge.refits(settings, ridge), None
-        if splits is not None:
-            at = PathTies.of(judge.data, settings, ridge, alphas).alphas
-            grid = Grid(at, np.zeros_like(at), relative=False, scale=scale)
-            parts = split_scores(coordinates.data, statistics(), splits, grid.of)
-            scores = np.hstack(parts)
-        models = RidgeModels(settings, ridge, alphas, statistics, coordinates.coefs, scores)
+        models = RidgeModels(settings, ridge, alphas, statistics, coordinates.coefs, scale)
         return make(alphas, ridge.coef(alphas), judge.judge_path(models))
 
     def _chosen(

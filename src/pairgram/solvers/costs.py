@@ -10,7 +10,6 @@ import scipy.sparse
 from pairgram._support import limits, machine as memory
 from pairgram._support.rates import seconds_of
 from pairgram.data.dataset import RankingData
-from pairgram.data.pairs import Pairs
 from pairgram.features.feature_map import unmade
 from pairgram.solvers.statistics import DENSE_GRAM, SPARSE_GRAM
 
@@ -124,25 +123,3 @@ def most_products(
     if seconds <= now.direct_seconds or seconds * now.step_patience <= share * fewest * step:
         return 0.0
     return now.step_patience * max(seconds / step, float(fewest))
-
-
-def have_sums(data: RankingData, settings: Pairs) -> bool:
-    """Tell whether statistics of groups add up, and fit in memory for all groups."""
-    n_bytes = 8.0 * (data.n_features + 1) ** 2 * data.held_together.n_filled
-    return not settings.joins_all_rows and n_bytes < limits.now.groups_bytes
-
-
-def is_held_out_by_sums(data: RankingData, settings: Pairs, n_alphas: int) -> bool:
-    """Tell whether groups are held out by their statistics rather than by their rows.
-
-    Statistics of d features of a group of n rows take ``n d²`` flops, and about 5 steps of ``2 d²``
-    for every ridge. Rows take ``2 n d²`` in the basis, and about 3 steps of ``4 n d`` for every
-    ridge. Compiled code does not take the rows of groups in blocks.
-    """
-    if data.group_of is None or settings.joins_all_rows:
-        return False
-    if not data.is_one_block:
-        return True
-    n, d = len(data.y) / max(1, data.held_together.n_filled), float(data.n_features)
-    by_sums = n * d * d + 10 * n_alphas * d * d + limits.now.group_flops
-    return have_sums(data, settings) and by_sums < 2 * n * d * d + 12 * n * d * n_alphas

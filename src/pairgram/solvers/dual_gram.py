@@ -302,7 +302,6 @@ def require_memory(
     *,
     feature_bytes: float = 0.0,
     basis: bool = False,
-    held_out: int = 0,
 ) -> None:
     """Raise a MemoryError if the dual form of `n_rows` rows does not fit into free memory.
 
@@ -317,11 +316,9 @@ def require_memory(
         Bytes of the features that have yet to be copied.
     basis : bool
         Whether eigenvectors will be needed.
-    held_out : int
-        The number of n_rows × n_rows matrices that holding rows out takes besides the path.
     """
     alone = 8 if not path else 24 if basis or not has_band(n_rows) else 12
-    per_square = max(alone, 8 * (1 + held_out))
+    per_square = alone
     kernel = "besides" if feature_map is None else "with"
     features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
     memory.require(

@@ -30,7 +30,6 @@ from pairgram.solvers.costs import (
     Work,
     can_iterate,
     dual_seconds,
-    is_held_out_by_sums,
     most_products,
     primal_seconds,
 )
@@ -45,7 +44,6 @@ from pairgram.solvers.systems import Systems
 
 if TYPE_CHECKING:
     from pairgram.model_selection.judge import Judged, Measure
-    from pairgram.model_selection.splits import Splits
 
 # The statistics of the primal form, or of the dual one.
 Statistics = PairSums | DualGram
@@ -295,9 +293,7 @@ class Coordinates:
         if self.form == "dual":
             made = DualGram(self.data, settings)
         else:
-            by_sums = is_held_out_by_sums(self.data, settings, self.work.n_alphas)
-            of = PairSums.of_groups if by_sums else PairSums.of
-            made = of(self.data, settings)
+            made = PairSums.of(self.data, settings)
         self.known[settings] = made
         return made
 
@@ -378,9 +374,8 @@ class RidgeModels:
         Returns the statistics of all rows. Only refits need them.
     coefs : callable
         Maps solutions of `ridge` to coefficients for the features of the validation set.
-    scores : ndarray of shape (n_models, n_held_out_rows), float64, or None
-        If `refits` gave splits, the scores of their test rows by the models at the ridges
-        ``PathTies.of(...).alphas``.
+    scale : bool
+        Whether features are scaled, which refits do anew.
     """
 
     settings: Pairs
@@ -388,7 +383,7 @@ class RidgeModels:
     alphas: Vector
     statistics: Callable[[], Statistics]
     coefs: Callable[[Vector], Vector]
-    scores: Vector | None = None
+    scale: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,17 +415,9 @@ class PathJudge(ABC):
     def require(self, settings: Pairs, n_alphas: int) -> None:
         """Raise the ValueErrors of `judge_path`, from the labels and the sizes alone."""
 
-    def n_matrices(self, settings: Pairs) -> int:
-        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
-        return 0
-
     def needs_basis(self, settings: Pairs, is_dual: bool) -> bool:
         """Tell whether `judge_path` will need eigenvectors."""
         return False
-
-    def refits(self, settings: Pairs, ridge: RidgePath) -> Splits | None:
-        """Return the splits that need one fit each; None if there are none."""
-        return None
 
     @abstractmethod
     def judge_path(self, models: RidgeModels) -> Judged:

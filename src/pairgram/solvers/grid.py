@@ -24,14 +24,11 @@ class Grid:
     relative : bool
         Whether both are in units of N / 2, half the sum of all pair weights. They then regularise
         the mean over pairs, as in `ELMRank`.
-    scale : bool
-        Whether features are scaled, as in `RidgePath`, when a model is fitted to some of the rows.
     """
 
     alphas: Vector
     damping: Vector
     relative: bool
-    scale: bool = False
 
     def coef(self, ridge: RidgePath, pair_weight: Callable[[], float]) -> Vector:
         """Return the models, (n_grid, n_features), from decomposed statistics."""
@@ -43,4 +40,4 @@ class Grid:
         """Return the models, (n_grid, n_features), from statistics."""
         weight = partial(getattr, statistics, "pair_weight")
         basis = bool(np.any(self.damping))
-        return self.coef(statistics.decompose(scale=self.scale, basis=basis), weight)
+        return self.coef(statistics.decompose(basis=basis), weight)

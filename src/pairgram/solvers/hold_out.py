@@ -6,7 +6,7 @@ eigenvectors. `hold_out` gives the scores. What identities do not hold for is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -16,7 +16,7 @@ import numpy as np
 
 import pairgram._core as _core
 from pairgram._support import limits
-from pairgram._support.arrays import blocks, blocks_of_parts
+from pairgram._support.arrays import blocks_of_parts
 from pairgram._support.checks import Rows, Vector
 from pairgram._support.machine import (
     cached_property,
@@ -30,7 +30,6 @@ from pairgram.data.queries import Queries
 from pairgram.features.feature_map import dense, linear_nodes, score_features, unmade
 from pairgram.features.inputs import factors_of
 from pairgram.model_selection.splits import GroupSplits, Splits
-from pairgram.solvers.costs import have_sums, is_held_out_by_sums
 from pairgram.solvers.formulation import Statistics
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.ridge_path import BandPath, EigenPath, RidgePath, has_band, solve_ridge
@@ -44,8 +43,6 @@ SMALLEST_WEIGHT = 1e-10
 # The band form gives held-out scores as differences from the targets. They lose digits where alpha
 # is so many times λ_max, and the scores are as small beside the targets.
 LARGEST_RIDGE = 1e3
-# Models without groups are found for groups whose statistics take about this many bytes.
-BYTES_AT_ONCE = 1 << 22
 
 
 class Units(NamedTuple):
@@ -394,18 +391,15 @@ def leave_query_out(
         The decomposition of the statistics of all rows. Its feature scaling is kept.
     alphas : ndarray of shape (n_alphas,), descending, ≥ 0
     statistics : callable
-        Returns the statistics of all rows. Only refits, and sums of groups, need them.
+        Returns the statistics of all rows. Only refits need them.
     """
-    if settings.joins_all_rows:
+    if settings.joins_all_rows or (not ridge.is_dual and _are_large_groups(data)):
         scores = np.empty((len(alphas), len(data.y)))
         tests = data.rows_held_together()
         for test, coefs in refits(data, statistics(), ridge, alphas, tests):
             scores[:, test] = data.scores(test, coefs)
         return scores
-    if not ridge.is_dual and is_held_out_by_sums(data, settings, len(alphas)):
-        scores, held = _by_sums(data, ridge.eigen, alphas, statistics())
-    else:
-        scores, held = lists_out(data, settings, ridge, data.held_together, alphas)
+    scores, held = lists_out(data, settings, ridge, data.held_together, alphas)
     # Where a query holds nearly all of a large direction, what is left has lost its digits. A
     # direction that is not the largest has lost some to that one before.
     held = np.sqrt(held * ridge.largest)
@@ -414,6 +408,14 @@ def leave_query_out(
         units = [(rows, rows) for rows in data.rows_held_together() if held[rows[0]] > limit]
         refit(data, settings, ridge.factor, alphas, units, held, scores)
     return scores
+
+
+def _are_large_groups(data: RankingData) -> bool:
+    """Tell whether groups have so many rows that a refit takes less time than identities."""
+    if data.group_of is None:
+        return False
+    n_rows = limits.now.group_rows * data.n_features * data.held_together.n_filled
+    return len(data.y) > n_rows
 
 
 def leave_row_out(
@@ -496,39 +498,6 @@ def refit(
         scores[np.ix_(lost, at)] = data.scores(rows, np.array(coefs))
 
 
-def _by_sums(
-    data: RankingData, eigen: EigenPath, alphas: Vector, total: Statistics
-) -> tuple[Vector, Vector]:
-    """Return `folds_out` of groups, whose statistics are subtracted from those of all rows."""
-    assert isinstance(total, PairSums)
-    scores, held = np.empty((len(alphas), len(data.y))), np.empty(len(data.y))
-    groups = list(map(as_slice, data.rows_held_together()))
-    for some in blocks(len(groups), max(1, BYTES_AT_ONCE // (8 * data.n_features**2))):
-        coefs, of_groups = models_without(eigen, alphas, total.parts[some])
-        for rows, coef, eigenvalue in zip(groups[some], coefs, of_groups, strict=True):
-            held[rows], scores[:, rows] = eigenvalue, data.scores(rows, coef)
-    return scores, held
-
-
-def models_without(
-    path: EigenPath, alphas: Vector, sums: Sequence[PairSums]
-) -> tuple[Vector, Vector]:
-    """Return the models without groups of these sums, (n_groups, n_alphas, n_features).
-
-    Beside them stands the largest eigenvalue of a direction of which each group has all but 1e-4.
-    """
-    rank = len(path.eigenvalues)
-    turned = np.empty((len(sums), rank + 1, rank + 1))
-    with single_threaded_blas:
-        for own, one in zip(turned, sums, strict=True):
-            own[:rank, :rank] = path.basis.T @ one.G @ path.basis
-            own[:rank, rank] = path.basis.T @ one.g
-        models, held = _core.hold_out_sums(
-            path.eigenvalues, path.projection, alphas, turned, thread_count()
-        )
-        return models @ path.basis.T, held
-
-
 def is_from_decomposition(
     data: RankingData, settings: Pairs, is_dual: bool, splits: Splits
 ) -> bool:
@@ -593,7 +562,8 @@ def split_scores(
         isinstance(total, PairSums)
         and isinstance(splits, GroupSplits)
         and data.group_of is not None
-        and have_sums(data, total.settings)
+        and not total.settings.joins_all_rows
+        and 8.0 * len(total.required()) ** 2 * data.held_together.n_filled < limits.now.groups_bytes
     ):
         rests: Iterator[Statistics] = _rests_of_groups(data, total, splits)
     else:
@@ -621,8 +591,8 @@ def _rests_of_groups(data: RankingData, total: PairSums, splits: GroupSplits) ->
     for number, train in enumerate(splits.trains):
         if not np.isin(train, with_pairs).any():
             raise no_training_pairs(number)
-    made = total.parts or PairSums.of_groups(data, settings).parts
-    parts = dict(zip(present.tolist(), made, strict=True))
+    own = (PairSums.of(part, settings, may_vanish=True) for _, part in data.parts_held_together())
+    parts = dict(zip(present.tolist(), own, strict=True))
     for train, test in zip(splits.trains, splits.tests, strict=True):
         rest = None
         if len(train) + len(test) == len(present) and not np.isin(test, train).any():

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,8 +87,6 @@ class PairSums:
     varying : ndarray of shape (n_features,), int64, or None
         The number of queries, and of comparisons, in which each feature varies. None
         before the first rows.
-    parts : tuple of PairSums
-        The sums of groups of which these are the sum, where they will be held out; else empty.
     degrees : float
         The sum over lists of how many rows count, less one, times what the sums were multiplied by:
         the labels' noise times this is what the best model leaves.
@@ -114,7 +110,6 @@ class PairSums:
     sums_weight: float = 0.0
     mean: Mean | None = None
     varying: Any = None
-    parts: tuple[PairSums, ...] = ()
     degrees: float = 0.0
     query_weight: float | None = 1.0
     fill: Vector | None = None
@@ -125,12 +120,6 @@ class PairSums:
     def of(cls, data: RankingData, settings: Pairs, *, may_vanish: bool = False) -> PairSums:
         """Return the sums of checked rows; see `with_rows`."""
         return cls(settings).with_rows(data, may_vanish=may_vanish)
-
-    @classmethod
-    def of_groups(cls, data: RankingData, settings: Pairs) -> PairSums:
-        """Return the sums of checked rows, which are made group by group and keep their `parts`."""
-        parts = [cls.of(part, settings, may_vanish=True) for _, part in data.parts_held_together()]
-        return replace(reduce(add, parts), parts=tuple(parts))
 
     @property
     def is_scatter(self) -> bool:
@@ -426,7 +415,6 @@ class PairSums:
                 sums=times * self.sums + 0.0,  # no zero is negative
                 sums_weight=times * self.sums_weight,
                 mean=None if mean is None else replace(mean, weight=number * mean.weight),
-                parts=(),
                 degrees=number * self.degrees,
                 before=None if self.before is None else times * self.before,
             )
@@ -465,7 +453,6 @@ class PairSums:
             sums_weight=self.sums_weight + sign * other.sums_weight,
             mean=mean,
             varying=np.maximum(self.varying + sign * other.varying, 0),
-            parts=(),
             degrees=max(self.degrees + sign * other.degrees, 0.0),
             query_weight=query_weight,
             fill=other.fill if self.fill is None else self.fill,

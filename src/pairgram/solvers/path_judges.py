@@ -18,7 +18,6 @@ from pairgram.data.pairs import Pairs
 from pairgram.data.queries import Queries, first_equal_rows
 from pairgram.metrics.metric import Metric
 from pairgram.model_selection.judge import BaseJudge, Judge, Judged, Measure, metric_of
-from pairgram.model_selection.splits import Splits
 from pairgram.solvers.formulation import PathJudge, RidgeModels
 from pairgram.solvers.hold_out import (
     RowRegression,
@@ -237,13 +236,6 @@ class HoldOut(PathJudge):
         elif self.judge.validation is None and not self.data.is_single_query:
             require_leave_query_out(self.data, settings)
 
-    def n_matrices(self, settings: Pairs) -> int:
-        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
-        if settings.compiled not in ("none", "kept") or self.judge.validation is not None:
-            return 0
-        rows_of_one = self.judge.splits is not None and self.data.is_single_query
-        return int(_of_all_rows(settings) or rows_of_one)
-
     def needs_basis(self, settings: Pairs, is_dual: bool) -> bool:
         """Tell whether `judge_path` will need eigenvectors."""
         if self.judge.validation is not None:
@@ -259,12 +251,14 @@ class HoldOut(PathJudge):
             return is_dual and _of_all_rows(settings)
         return not (is_dual and are_small(data.held_together))
 
-    def refits(self, settings: Pairs, ridge: RidgePath) -> Splits | None:
-        """Return the splits that need one fit each; None if there are none."""
-        splits = self.judge.splits
-        if splits is None or is_from_decomposition(self.data, settings, ridge.is_dual, splits):
-            return None
-        return splits
+    def refitted(self, models: RidgeModels, alphas: Vector) -> Vector:
+        """Return the scores of all test rows by models that are fitted to each split."""
+        assert self.judge.splits is not None
+
+        def coefs_of(rest: Statistics) -> Vector:
+            return rest.decompose(scale=models.scale).coef(alphas)
+
+        return np.hstack(split_scores(self.data, models.statistics(), self.judge.splits, coefs_of))
 
     def judge_constrained(
         self, coordinates: Coordinates, settings: Pairs, scale: bool, given: Vector | None
@@ -333,9 +327,7 @@ class HeldOutRows(HoldOut):
     def judge_path(self, models: RidgeModels) -> Judged:
         """Judge the models of all ridges, from the decomposition of all rows."""
         ties = PathTies.of(self.data, models.settings, models.ridge, models.alphas)
-        scores = models.scores
-        if scores is None:
-            scores = self._scores(models, ties.alphas)
+        scores = self._scores(models, ties.alphas)
         queries = self.judge.scored.queries
         return self.judge.judge(ties.join(self.judge.shared(scores), queries))
 
@@ -345,9 +337,10 @@ class HeldOutRows(HoldOut):
         settings, ridge = models.settings, models.ridge
         if self.judge.validation is not None:
             return self.judge.validation_scores(models.coefs(ridge.coef(alphas)))
-        if self.judge.splits is not None:
-            parts = fold_scores(data, settings, ridge, self.judge.splits, alphas)
-            return np.hstack(parts)
+        if (splits := self.judge.splits) is not None:
+            if not is_from_decomposition(data, settings, ridge.is_dual, splits):
+                return self.refitted(models, alphas)
+            return np.hstack(fold_scores(data, settings, ridge, splits, alphas))
         if data.is_single_query:
             return leave_row_out(data, settings, ridge, alphas, models.statistics)
         if ridge.is_dual and _of_all_rows(settings):
@@ -425,10 +418,6 @@ class LeavePairOut(PathJudge):
                 f"takes the time of {flops:.0e} flops, at most {limits.now.pair_flops:.0e}: "
                 "give fewer alphas, or cv a splitter"
             )
-
-    def n_matrices(self, settings: Pairs) -> int:
-        """Return the largest number of n_rows × n_rows matrices of `judge_path` in dual form."""
-        return 0 if self._is_refitted(settings) else 2
 
     def needs_basis(self, settings: Pairs, is_dual: bool) -> bool:
         """Tell whether `judge_path` will need eigenvectors."""

@@ -18,8 +18,8 @@ import pairgram as pg
 from pairgram import Kernel, QueryKFold, RandomNodes, RankRLS, RankRLSCV, RankSVMCV
 
 ALPHAS = [1e3, 0.1]
-# From how many flops on a group is held out by its statistics.
-ROADS = {"rows": 1e30, "sums": -1e30}
+# From how many rows a feature on a group is held out by a refit.
+ROADS = {"rows": 1e30, "refits": 0.0}
 
 
 def rows_in_groups(seed, n_queries=20, n_groups=6, n=160):
@@ -80,7 +80,7 @@ def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, wei
     splits = list(LeaveOneGroupOut().split(X, y, groups))
     expected = refitted(forms.RankRLS(**settings), splits, X, y, qid, **given_rows)
     given_X = scipy.sparse.csr_array(X) if sparse else X
-    with limits_of(group_flops=ROADS[road]):
+    with limits_of(group_rows=ROADS[road]):
         found = held_out(
             forms.RankRLSCV(**settings), given_X, y, qid=qid, groups=groups, **given_rows
         )
@@ -101,7 +101,7 @@ def test_every_group_is_held_out_exactly(limits_of, road, rows, seed, pairs, wei
     ids=str,
 )
 def test_other_forms(road, settings, set_limits):
-    set_limits(group_flops=ROADS[road])
+    set_limits(group_rows=ROADS[road])
     X, y, qid, groups = rows_in_groups(1)
     splits = list(LeaveOneGroupOut().split(X, y, groups))
     expected = refitted(forms.RankRLS(**settings), splits, X, y, qid)
@@ -118,7 +118,7 @@ def test_other_forms(road, settings, set_limits):
 
 def test_a_group_that_holds_nearly_everything(set_limits):
     """Conjugate gradients do not end there, Cholesky takes over, and refits keep the digits."""
-    set_limits(group_flops=ROADS["sums"])
+    set_limits(group_rows=ROADS["refits"])
     X, y, qid, groups = rows_in_groups(2)
     X[groups == 1] *= 1e3
     splits = list(LeaveOneGroupOut().split(X, y, groups))
