@@ -165,21 +165,16 @@ class RankingData:
         if not scipy.sparse.issparse(X):
             X = np.require(X, requirements=["C", "A"])
         data = cls(X, y, Queries.make(n_rows, qid=qid), judgements=judgements)
-        others = sample_weight, query_weight, offset, groups
-        return data if all(one is None for one in others) else data._told(*others)
-
-    def _told(self, sample_weight: Any, query_weight: Any, offset: Any, groups: Any) -> RankingData:
-        """Return the data with weights, offsets and groups, which are checked."""
-        n_rows, told = len(self.y), dict[str, Any]()
+        known = dict[str, Any]()
         if sample_weight is not None:
-            told["row_weights"] = check_weights(sample_weight, n_rows, "sample_weight")
+            known["row_weights"] = check_weights(sample_weight, n_rows, "sample_weight")
         if query_weight is not None:
-            told["query_weights"] = self.queries.per_query(query_weight, "query_weight")
+            known["query_weights"] = data.queries.per_query(query_weight, "query_weight")
         if offset is not None:
-            told["offset"] = check_offset(offset, n_rows)
+            known["offset"] = check_offset(offset, n_rows)
         if groups is not None:
-            told["group_of"] = self.queries.groups(groups)[0]
-        return replace(self, **told)
+            known["group_of"] = data.queries.groups(groups)[0]
+        return replace(data, **known) if known else data
 
     @property
     def n_features(self) -> int:
@@ -328,17 +323,8 @@ class RankingData:
 
     def take(self, rows: Rows | slice) -> RankingData:
         """Return the given rows as new data. Queries keep their weights and groups."""
-        return self._taken(rows, self.queries.index())
-
-    def parts_held_together(self) -> Iterator[tuple[Rows, RankingData]]:
-        """Yield the row numbers and the data of every group, or every query, that has rows."""
-        index = self.queries.index()
-        for rows in self.rows_held_together():
-            yield rows, self._taken(rows, index)
-
-    def _taken(self, rows: Rows | slice, index: Rows) -> RankingData:
         rows = as_slice(rows)
-        kept, numbers = np.unique(index[rows], return_inverse=True)
+        kept, numbers = np.unique(self.queries.index()[rows], return_inverse=True)
         queries = Queries.make(len(numbers), qid=numbers)
         old = kept if queries.ids is None else kept[queries.ids]
         return replace(
@@ -434,18 +420,12 @@ class RankingData:
                 "sample_weight or query_weight too large: the weights of all pairs, products of "
                 f"two, add up to {pair_weight:.1g}, want at most {LARGEST_PAIR_WEIGHT:g}"
             )
-        has_pairs = None
+        least, has_pairs = SMALLEST_PAIR_WEIGHT, self.has_pairs(settings)
         if settings.weighting == "queries" and self.row_weights is not None:
-            has_pairs = self.has_pairs(settings)
             every = self.query_weights if self.query_weights is not None else 1.0
             expected = float((has_pairs * every).sum()) * (1 if settings.kind is None else 2)
-            vanished = pair_weight < 0.999999 * expected
-        else:
-            vanished = pair_weight < SMALLEST_PAIR_WEIGHT
-        if not vanished:
-            return
-        has_pairs = self.has_pairs(settings) if has_pairs is None else has_pairs
-        if has_pairs.any():
+            least = 0.999999 * expected
+        if pair_weight < least and has_pairs.any():
             raise ValueError(
                 "sample_weight or query_weight too small"
                 f"{', or labels too close' * (settings.compiled == 'omega')}: the weights of all "

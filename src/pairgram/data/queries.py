@@ -308,6 +308,10 @@ class Queries:
 
     def index(self) -> Rows:
         """Return, for every row in the caller's order, the number of its query: (n_rows,)."""
+        return self._index
+
+    @cached_property
+    def _index(self) -> Rows:
         grouped = np.repeat(np.arange(self.n_queries), self.sizes)
         if self.order is None:
             return grouped

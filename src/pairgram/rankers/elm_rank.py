@@ -402,4 +402,4 @@ def _folds(cv: Any, data: RankingData) -> Any:
 def _grid(alphas: ArrayLike, Cs: ArrayLike) -> Grid:
     """Return all pairs of an alpha and a C. C changes fastest."""
     a, c = np.asarray(alphas, dtype=np.float64), np.asarray(Cs, dtype=np.float64)
-    return Grid(np.repeat(a, len(c)), np.tile(1 / np.sqrt(c), len(a)), relative=True)
+    return Grid(np.repeat(a, len(c)), np.tile(1 / np.sqrt(c), len(a)))

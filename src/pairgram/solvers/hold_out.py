@@ -27,8 +27,7 @@ from pairgram._support.machine import (
 from pairgram.data.dataset import RankingData, apply_half_laplacian, as_slice, without_features
 from pairgram.data.pairs import Pairs, no_training_pairs
 from pairgram.data.queries import Queries
-from pairgram.features.feature_map import dense, linear_nodes, score_features, unmade
-from pairgram.features.inputs import factors_of
+from pairgram.features.feature_map import dense, score_features, unmade
 from pairgram.model_selection.splits import GroupSplits, Splits
 from pairgram.solvers.formulation import Statistics
 from pairgram.solvers.pair_sums import PairSums
@@ -304,13 +303,7 @@ def _queries_out(
         found = own.folds_out(data, settings, eigen, folds, alphas)
         if found is not None:
             return found
-    basis, made = eigen.basis, data
-    if settings.kind is not None:  # offsets of maps cancel in differences
-        nodes, factors = linear_nodes(data.feature_map), factors_of(data.feature_map)
-        if nodes is not None:
-            made, basis = replace(data, feature_map=nodes.before), nodes.weights @ basis
-        elif factors is not None:
-            made, basis = replace(data, feature_map=None), factors[:, None] * basis
+    basis = eigen.basis
 
     def rows_in_basis(_: Rows | slice, block: RankingData) -> tuple[Vector, Vector]:
         X, queries = dense(block.features()).astype(np.float64, copy=False), block.queries
@@ -324,7 +317,7 @@ def _queries_out(
             np.matmul(X - X[queries.first_rows()], basis, out=differing)
             return lost, differing + (X[first] @ basis)[queries.index()]
 
-    units = units_of_lists(made, settings, folds, rows_in_basis)
+    units = units_of_lists(data, settings, folds, rows_in_basis)
     return hold_out(eigen, alphas, units, len(data.y))
 
 
@@ -591,7 +584,10 @@ def _rests_of_groups(data: RankingData, total: PairSums, splits: GroupSplits) ->
     for number, train in enumerate(splits.trains):
         if not np.isin(train, with_pairs).any():
             raise no_training_pairs(number)
-    own = (PairSums.of(part, settings, may_vanish=True) for _, part in data.parts_held_together())
+    own = (
+        PairSums.of(data.take(rows), settings, may_vanish=True)
+        for rows in data.rows_held_together()
+    )
     parts = dict(zip(present.tolist(), own, strict=True))
     for train, test in zip(splits.trains, splits.tests, strict=True):
         rest = None
