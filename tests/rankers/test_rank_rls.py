@@ -380,3 +380,9 @@ def test_rows_of_weight_0_beside_the_only_row_that_counts_leave_nothing(pairs, s
             X[counted], y[counted], qid=qid[counted], sample_weight=w[counted]
         )
         assert_allclose(model.coef_, alone.coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_parameters_may_be_numbers_of_float32():
+    X, y, qid = make_ranking(random_state=0)
+    found = RankRLS(np.float32(2.0)).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(found.coef_, RankRLS(2.0).fit(X, y, qid=qid).coef_)

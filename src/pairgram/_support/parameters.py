@@ -103,7 +103,7 @@ def number(
     def fits(value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, Real):
             return False
-        real: Any = value
+        real: Any = value.item() if hasattr(value, "item") else value  # float32 has no such limits
         return bool(low <= real <= high) and not (above and real == low)  # False for NaN
 
     return Setting(wanted, fits)

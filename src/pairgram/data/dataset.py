@@ -406,8 +406,7 @@ class RankingData:
 
     def require_training_pairs(self, settings: Pairs, number: int, train: Rows) -> None:
         """Raise a ValueError if the training rows of a split have no pairs that count."""
-        labels = replace(self, X=np.empty((len(self.y), 0)), feature_map=None)  # X is not copied
-        if not labels.take(train).as_scope(settings).has_pairs(settings).any():
+        if not without_features(self).take(train).as_scope(settings).has_pairs(settings).any():
             raise no_training_pairs(number)
 
     def require_pair_weight(self, settings: Pairs, pair_weight: float) -> None:

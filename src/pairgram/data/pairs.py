@@ -201,9 +201,8 @@ class Pairs:
         ValueError
             If there are more than 1,000 distinct labels, or if ω is not finite, symmetric and ≥ 0.
         """
-        return self._omega_of(y) if self.compiled == "omega" else None
-
-    def _omega_of(self, y: Vector) -> tuple[Vector, Vector] | None:
+        if self.compiled != "omega":
+            return None
         if self.is_of_clicks:  # compiled code adds the labels up
             if (y < 0).any():
                 row = int(np.argmax(y < 0))

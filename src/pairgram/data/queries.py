@@ -460,8 +460,6 @@ def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> AnyArray:
         refuse_lossy(qid, name)
     if isinstance(qid, (list, tuple)):
         types = {type(value) for value in qid}
-        if types & {list, np.ndarray}:
-            _check_flat(qid, n_rows, name)
         ids = np.asarray(qid) if len(types) == 1 and types <= {int, float, bool} else np.empty(0)
         if len(ids) == 0 or (types == {int} and ids.dtype.kind not in "iu"):
             # NumPy would turn [1, "1"] and ["a", "a\0"] into equal strings, large integers into
@@ -475,7 +473,9 @@ def read_ids(qid: ArrayLike, n_rows: int, name: str = "qid") -> AnyArray:
             # A column of polars: NumPy's text of one width would lose a null character at its end.
             ids = _python_objects(qid)
     if ids.shape != (n_rows,):
-        raise _wrong_shape(ids.shape, n_rows, name)
+        text = ": give the column of ids itself, not its name" if ids.shape == () else ""
+        text = f"must have shape ({n_rows},), one id per row, got {ids.shape}{text}"
+        raise ArgumentError(name, text)
     if hasattr(ids.dtype, "na_object"):  # texts of NumPy that may be missing
         ids = ids.astype(object)
     return ids
@@ -570,21 +570,6 @@ def id_texts(ids: ArrayLike, n_rows: int, name: str) -> list[str]:
         known[text] = one
     texts = list(known)
     return [texts[query] for query in queries.index().tolist()]
-
-
-def _check_flat(qid: list[Any] | tuple[Any, ...], n_rows: int, name: str) -> None:
-    """Raise a ValueError for a column or matrix of ids that is given as nested lists."""
-    try:
-        shape = np.shape(qid)
-    except ValueError:  # ragged lists: a later error says that one of them is not hashable
-        return
-    if len(shape) > 1:
-        raise _wrong_shape(shape, n_rows, name)
-
-
-def _wrong_shape(shape: tuple[int, ...], n_rows: int, name: str) -> ValueError:
-    text = ": give the column of ids itself, not its name" if shape == () else ""
-    return ArgumentError(name, f"must have shape ({n_rows},), one id per row, got {shape}{text}")
 
 
 def _is_missing(value: object) -> bool:

@@ -266,7 +266,7 @@ class RankRLSCV(LinearSearch):
           of a single query;
         - a splitter such as ``QueryKFold(5)``, or an iterable of (training rows, test rows);
         - "leave-pair-out": every two rows with different labels. It needs a single query or
-          ``scope="global"``, and suits estimates from few rows.
+          ``scope="global"``, and ``pairs="with_ties"`` or None, and suits estimates from few rows.
 
         If `fit` gets ``groups``, such as days or sellers, whole groups are held out: None holds
         every group out in turn, an int makes folds of groups, and splitters that take groups get
@@ -434,10 +434,9 @@ class RankRLSCV(LinearSearch):
 
     The leave-pair-out score is the share of pairs that the model without their two rows puts in the
     right order. A pair has weight ``v_i v_j`` times the weights of its queries, and equal scores
-    count ½. No other `scoring` is possible. For ``pairs="with_ties"`` and None the scores are exact
-    and come from 2 × 2 systems of the hat matrix. They cost about ``2 n² · rank`` flops per alpha,
-    and about 40 times that if row weights take many different values. Other pairs are refitted, as
-    are pointwise rows of several queries with ``weighting="queries"``.
+    count ½. No other `scoring` is possible. The scores are exact and come from 2 × 2 systems of the
+    hat matrix. They cost about ``2 n² · rank`` flops per alpha, and about 40 times that if row
+    weights take many different values.
 
     References
     ----------

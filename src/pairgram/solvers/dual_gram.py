@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse
 
 from pairgram._support import machine as memory
 from pairgram._support.checks import Rows, Vector, require_finite
@@ -17,7 +16,7 @@ from pairgram.data.dataset import (
     without_features,
 )
 from pairgram.data.pairs import Pairs
-from pairgram.features.kernel_map import is_made, kernel_between
+from pairgram.features.kernel_map import kernel_between
 from pairgram.features.kernels import alternatives
 from pairgram.solvers.ridge_path import (
     BandForm,
@@ -81,22 +80,7 @@ class DualGram:
     """
 
     def __init__(self, data: RankingData, settings: Pairs, rows: Rows | None = None) -> None:
-        """Store the data; nothing is computed yet.
-
-        Raises
-        ------
-        ValueError
-            If the data have no `Kernel` of a named kernel and X is not a dense matrix of shape
-            (n_rows, n_rows), or if they have any other feature map.
-        """
-        K, n_rows = data.X, len(data.y)
-        if not is_made(data.feature_map) and (
-            scipy.sparse.issparse(K) or data.feature_map is not None or K.shape != (n_rows, n_rows)
-        ):
-            raise ValueError(
-                f"X must be a dense kernel matrix of shape {(n_rows, n_rows)} without a feature "
-                f"map, got {type(K).__name__} of shape {K.shape}"
-            )
+        """Store the data; nothing is computed yet."""
         self.settings = settings
         self._data = data
         self._rows = rows

@@ -155,10 +155,6 @@ class Coordinates:
     @classmethod
     def of_features(cls, data: RankingData, settings: Sequence[Pairs]) -> Coordinates:
         """Return the primal coordinates: the features, or fewer linear nodes."""
-        return cls(data) if data.feature_map is None else cls._of_nodes(data, settings)
-
-    @classmethod
-    def _of_nodes(cls, data: RankingData, settings: Sequence[Pairs]) -> Coordinates:
         pointwise = any(setting.kind is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:

@@ -525,13 +525,8 @@ def fold_scores(
     of rows of one query they differ from those of refits by a constant for each fold, because these
     models have an intercept. Scores that would be rounding error are NaN, as in `leave_query_out`.
 
-    Raises
-    ------
-    ValueError
-        If the training rows of a split have no pairs that count.
+    Every split must have training rows with pairs that count.
     """
-    for number, (train, _) in enumerate(splits):
-        data.require_training_pairs(settings, number, train)
     scores, _ = folds_out(data, settings, ridge, folds_of(splits), alphas)
     return [scores[:, test] for _, test in splits]
 

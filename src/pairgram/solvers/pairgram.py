@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import replace
-from math import inf
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -17,7 +16,7 @@ from pairgram._support.arrays import check_alphas, real_array, with_entries
 from pairgram._support.checks import AnyArray, ArgumentError, Rows, Vector, naming_not_finite
 from pairgram._support.files import replacing, shown
 from pairgram._support.machine import single_threaded_blas
-from pairgram._support.parameters import check, check_text
+from pairgram._support.parameters import AT_LEAST_0, check, check_setting, check_text
 from pairgram.data.dataset import RankingData, names_of, read_labelled
 from pairgram.data.hashed_ids import QueryIds, warn_of_end
 from pairgram.data.judgements import as_judgements
@@ -409,12 +408,10 @@ class Pairgram:
 
         Raises
         ------
-        TypeError
-            If `factor` is no real number; a bool and an array are none.
         ValueError
-            If `factor` is NaN, infinite or negative, or if sums overflow.
+            If `factor` is no finite number ≥ 0, as a bool and an array are not, or sums overflow.
         """
-        factor = _checked_factor(factor)
+        factor = float(check_setting("factor", factor, AT_LEAST_0))
         ids = self._ids if factor else QueryIds.of(self.ids)
         return self._of(factor * self._total, ids)
 
@@ -618,9 +615,7 @@ class Pairgram:
         ValueError
             As in `load`. The message names "the bytes".
         """
-        if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise TypeError(f"data must be bytes, got {type(data).__name__}")
-        return cls._restored(*unpack(bytes(data), ("Pairgram",)), "the bytes")
+        return cls._restored(*unpack(bytes(memoryview(data)), ("Pairgram",)), "the bytes")
 
     @classmethod
     def _restored(
@@ -646,20 +641,6 @@ class Pairgram:
         size = f"{self.n_rows} rows, {self.n_queries} queries"
         size = "no rows" if self._total.sums is None else size
         return f"<Pairgram of {size}, ids={self.ids!r}: {self.settings}>"
-
-
-def _checked_factor(factor: object) -> float:
-    """Return what statistics are multiplied by as a float, if it is a finite number >= 0."""
-    if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, Real):
-        got = repr(factor) if isinstance(factor, (bool, np.bool_, str)) else type(factor).__name__
-        raise TypeError(f"statistics must be multiplied by a number >= 0, got {got}")
-    try:
-        number = float(factor)
-    except OverflowError:  # of a large integer
-        number = inf
-    if not 0 <= number < inf:  # NaN is neither
-        raise ValueError(f"statistics must be multiplied by a finite number >= 0, got {number!r}")
-    return number
 
 
 def _fixed_fill(fill: Fill | None) -> Vector | None:

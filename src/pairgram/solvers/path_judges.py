@@ -31,7 +31,6 @@ from pairgram.solvers.hold_out import (
     is_one_regression,
     leave_query_out,
     leave_row_out,
-    refits,
     split_scores,
 )
 from pairgram.solvers.ridge_path import RidgePath, default_alphas
@@ -194,18 +193,6 @@ def flops_of_refits(n_rows: int, n_features: int, settings: Pairs, n_refits: int
     # With pairs with ties all rows are read only once, since held-out rows are subtracted.
     rows_read = n_rows if settings.compiled == "kept" else n_refits * n_rows
     return float(n_features) ** 2 * (rows_read + n_refits * 10.0 * n_features) if n_refits else 0.0
-
-
-def refuse_long_refits(data: RankingData, settings: Pairs, n_refits: int, what: str) -> None:
-    """Raise a ValueError if refits would take more than `Limits.refit_flops`."""
-    n_rows, n_features = len(data.y), data.n_features
-    flops = flops_of_refits(n_rows, n_features, settings, n_refits)
-    if flops > limits.now.refit_flops:
-        raise ValueError(
-            f"{what} needs {n_refits} refits of {n_rows} rows and {n_features} features "
-            f"({flops:.0e} flops, at most {limits.now.refit_flops:.0e}): give cv a splitter "
-            "such as QueryKFold, or fit a validation set"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,12 +389,13 @@ class LeavePairOut(PathJudge):
                 f"cv={LEAVE_PAIR_OUT!r} holds out pairs of one query, or of all rows with "
                 f"scope='global', got {n_queries} queries"
             )
-        if self._is_refitted(settings):
-            what = f"cv={LEAVE_PAIR_OUT!r} with pairs={settings.kind!r}"
-            _, sizes = np.unique(data.y[data.v > 0], return_counts=True)
-            n_pairs = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2
-            refuse_long_refits(data, settings, n_pairs, what)
-            return
+        # If a query has weight 1 in all, leaving rows out gives its other rows more weight.
+        of_queries = settings.kind is None and settings.weighting == "queries" and n_queries > 1
+        if of_queries or settings.compiled not in ("none", "kept"):
+            raise ValueError(
+                f"cv={LEAVE_PAIR_OUT!r} is for pairs='with_ties', or for rows of one weight, got "
+                f"pairs={settings.short!r}: give cv a splitter"
+            )
         n_rows, rank = len(data.y), data.n_features
         n_solved = float(n_rows) ** 2 * n_alphas
         # Pairs that are solved one by one take as long as this many flops of a product.
@@ -421,7 +409,7 @@ class LeavePairOut(PathJudge):
 
     def needs_basis(self, settings: Pairs, is_dual: bool) -> bool:
         """Tell whether `judge_path` will need eigenvectors."""
-        return not self._is_refitted(settings)
+        return True
 
     def judge_path(self, models: RidgeModels) -> Judged:
         """Judge every alpha by the share of held-out pairs in the right order.
@@ -447,12 +435,6 @@ class LeavePairOut(PathJudge):
             total += weight.sum()
         return Judged(right / (total or np.nan), np.full(len(right), np.nan))
 
-    def _is_refitted(self, settings: Pairs) -> bool:
-        # If a query has weight 1 in all, leaving rows out gives its other rows more weight.
-        if settings.compiled == "none":
-            return settings.weighting == "queries" and self.data.queries.n_filled > 1
-        return settings.compiled != "kept"
-
     @property
     def _weights(self) -> Vector:
         """The weights of rows. The weight of a pair is the product of those of its rows."""
@@ -470,17 +452,10 @@ class LeavePairOut(PathJudge):
 
         i has the higher label.
         """
-        data, settings, ridge = self.data, models.settings, models.ridge
+        data = self.data
         counted = np.flatnonzero(self._weights > 0)
         higher = data.y[counted, None] > data.y[counted]
-        if self._is_refitted(settings):
-            pairs = counted[np.argwhere(higher)]
-            rests = refits(data, models.statistics(), ridge, alphas, pairs)
-            for pair, coefs in rests:
-                scores = coefs @ np.asarray(data.features(pair)).T
-                yield pair[:1], pair[1:], scores[:, :1] - scores[:, 1:]
-            return
-        regression = RowRegression.of(data, settings, ridge)
+        regression = RowRegression.of(data, models.settings, models.ridge)
         rows = np.arange(len(data.y))
         z = np.empty((len(rows), len(regression.eigen.eigenvalues)))
         for part in blocks(len(rows), limits.now.held_rows):
