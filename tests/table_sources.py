@@ -86,6 +86,20 @@ def ranking_rows(n_queries=30):
     return Rows(X, y.astype(float), qid, np.ones(len(y)))
 
 
+def arrow(X, y, qid=None, weight=None):
+    """Return rows as a table of pyarrow, whose features are one column of lists, without names."""
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1])
+    columns = {"X": lists, "y": y, "qid": qid, "weight": weight}
+    return pa.table({name: one for name, one in columns.items() if one is not None})
+
+
+def scanned(*parts):
+    """Describe parts of rows, (X, y, qid, weight) or the first of these, as a table."""
+    tables = [arrow(*part) for part in parts]
+    named = {one: one for one in ("qid", "weight") if one in tables[0].column_names}
+    return scan(lambda: iter(tables), label="y", **named)
+
+
 ROWS = make_rows()
 NAMES = {"label": "label", "qid": "query", "features": ROWS.names}
 

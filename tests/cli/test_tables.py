@@ -580,7 +580,7 @@ def test_a_pipeline_with_text(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("model", "held_out", "search"),
     [
-        ("rankrls", "5 folds of groups", RankRLSCV(pairs=["with_ties", "without_ties"])),
+        ("rankrls", "leave-group-out", RankRLSCV(pairs=["with_ties", "without_ties"])),
         ("auto", "leave-group-out", None),
         ("ranksvm", "5 folds of groups", RankSVMCV()),
     ],

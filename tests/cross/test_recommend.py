@@ -13,6 +13,7 @@ import pairgram as pg
 from axes import every
 from pairgram import _core
 from row_value import fill_of, row_value
+from table_sources import scanned
 
 N_USERS, N_ITEMS = 40, 25
 
@@ -387,7 +388,7 @@ def test_missing_numbers_of_tables_are_those_of_the_fit():
     people = pa.table(dict(zip(names[:3], users.T, strict=True)))
     filled = np.where(np.isnan(some), fill_of(model)[3:], some)
     whole = np.hstack([np.repeat(users, N_ITEMS, axis=0), np.tile(filled, (N_USERS, 1))])
-    scores = model.predict(pg.scan(lambda: iter([(whole, y)]))).reshape(N_USERS, N_ITEMS)
+    scores = model.predict(scanned((whole, y))).reshape(N_USERS, N_ITEMS)
     found = pg.recommend(model, people, things, 5)
     np.testing.assert_array_equal(found.places, sorted_places(scores, 5))
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pairgram import Pairgram, Pairs, scan
+from pairgram import Pairgram, Pairs
 from parts.data import Queries, QueryIds, hash_ids
+from table_sources import scanned
 
 X, Y = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0)
 AGAIN = "came in an earlier update: each call must hold whole queries"
@@ -97,7 +98,7 @@ def test_the_check_of_too_many_ids_ends_with_a_warning(set_limits):
     text = r"more than 5 queries, and query ids are no longer checked: .* with ids=None"
     with pytest.warns(UserWarning, match=text) as of_sum:
         total = stream + of([6])
-    table = scan(lambda: iter([(X[:1], Y[:1], np.array([6]))]))
+    table = scanned((X[:1], Y[:1], np.array([6])))
     with pytest.warns(UserWarning, match=text):
         copy.copy(stream).update(table)
     with pytest.warns(UserWarning, match=text) as of_update:

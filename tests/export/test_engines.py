@@ -41,6 +41,7 @@ from pairgram import (
     scan,
 )
 from row_value import fill_of, row_value
+from table_sources import scanned
 
 NAMES = ["title bm25", 'the "price"', "größe", "a", "b", "c", "d`e", "f"]
 SOME = slice(200)  # rows: engines that Python follows take long
@@ -366,13 +367,12 @@ def test_onnx_needs_no_names_of_columns(data):
 
 @every(missing=["zero", "mean", "median"], inputs=[None, "standard", "quantile"])
 def test_missing_values_are_filled_in(data, missing, inputs):
-    from pairgram import scan
 
     X, y, qid = data
     X = X + np.arange(8.0)
     X[::7, 2], X[3::5, 6] = np.nan, np.nan
     model = RankRLS(feature_map=row_value(inputs, fill=missing))
-    by_table = clone(model).fit(scan(lambda: iter([(X, y, qid)])))
+    by_table = clone(model).fit(scanned((X, y, qid)))
     model.fit(X, y, qid=qid)
     np.testing.assert_allclose(fill_of(by_table), fill_of(model), rtol=1e-13)
     for exported, share in (

@@ -34,6 +34,7 @@ from pairgram import (
     save_model,
 )
 from shop import BRANDS, HARMLESS, LOG, TRANSFORMERS, columns, fitted, frame, others, targets
+from table_sources import scanned
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("onnxruntime")
@@ -257,14 +258,11 @@ def test_a_scaler_whose_parameters_change_after_its_fit(scaler, name):
 
 def test_a_ranker_that_fills_what_the_steps_leave():
     X, y, qid = make_ranking(20, 10, 3, random_state=0)
-    from pairgram import scan
 
     gaps = X.copy()
     gaps[::7, 1] = np.nan
     scaler = StandardScaler().fit(5 + 3 * gaps)
-    ranker = RankRLS(feature_map=Fill()).fit(
-        scan(lambda: iter([(scaler.transform(5 + 3 * gaps), y, qid)]))
-    )
+    ranker = RankRLS(feature_map=Fill()).fit(scanned((scaler.transform(5 + 3 * gaps), y, qid)))
     model = Pipeline([("scaler", scaler), ("ranker", ranker)])
     for write in (export.to_python, export.to_sql, export.to_onnx):
         parity = export.verify(write(model, features=list("abc")), model, 5 + 3 * gaps, qid)

@@ -13,8 +13,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from pairgram import RankRLS, export, make_ranking, scan
+from pairgram import RankRLS, export, make_ranking
 from row_value import row_value
+from table_sources import scanned
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def test_a_missing_value_counts_as_in_the_model(data, run, kind, hole):
         RankRLS(feature_map=inputs) for inputs in (None, "standard", "quantile", "raw+quantile")
     ]
     filled = [
-        RankRLS(feature_map=row_value(inputs, fill="mean")).fit(scan(lambda: iter([(X, y, qid)])))
+        RankRLS(feature_map=row_value(inputs, fill="mean")).fit(scanned((X, y, qid)))
         for inputs in (None, "standard", "quantile", "raw+quantile")
     ]
     for model, found in zip(filled, scored(run, filled, X, kind, hole), strict=True):

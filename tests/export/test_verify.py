@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from axes import every
-from pairgram import Fill, RandomNodes, RankRLS, export, make_ranking, scan
+from pairgram import Fill, RandomNodes, RankRLS, export, make_ranking
 from row_value import fill_of
+from table_sources import scanned
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_rows_of_a_table(data):
     exported = export.to_solr(model, "m", features=list("abcd"))
     whole = export.verify(exported, model, X, qid)
     cuts = np.array_split(np.arange(len(y)), 7)  # in the middle of queries
-    table = scan(lambda: ((X[rows], y[rows], qid[rows]) for rows in cuts))
+    table = scanned(*((X[rows], y[rows], qid[rows]) for rows in cuts))
     assert export.verify(exported, model, table) == whole
     body = copy.deepcopy(exported)
     body["params"]["weights"]["b"] *= -1
@@ -161,8 +162,8 @@ def with_holes(X, y, qid):
 def test_missing_values_of_a_table_count_as_in_the_engine(data):
     holes, y, qid = with_holes(*data)
     parts = (slice(150), slice(150, None))
-    table = scan(lambda: ((holes[part], y[part], qid[part]) for part in parts))
-    filled = scan(lambda: iter([(holes, y, qid)]))
+    table = scanned(*((holes[part], y[part], qid[part]) for part in parts))
+    filled = scanned((holes, y, qid))
     model = RankRLS(feature_map=Fill()).fit(filled)
     with pytest.warns(UserWarning, match="default"):
         exported = export.to_solr(model, "m", features=list("abcd"))
@@ -177,7 +178,7 @@ def test_missing_values_of_a_table_count_as_in_the_engine(data):
 @pytest.mark.parametrize("write", [w for w in WRITERS[:-1] if w is not export.to_vespa])
 def test_default_values_that_an_engine_must_be_told(data, write):
     holes, y, qid = with_holes(*data)
-    model = RankRLS(feature_map=Fill()).fit(scan(lambda: iter([(holes, y, qid)])))
+    model = RankRLS(feature_map=Fill()).fit(scanned((holes, y, qid)))
     with pytest.warns(UserWarning, match=r"for 4 features: .* engine: 'a': .*'c': 50\.\d"):
         exported = write(model, "m", features=list("abcd"))
     full = ~np.isnan(holes[:, 2])
@@ -188,7 +189,7 @@ def test_default_values_that_an_engine_must_be_told(data, write):
     assert str(parity).endswith(f"which the engine must have: 'c': {parity.defaults['c']!r}")
     filled = np.where(np.isnan(holes), fill_of(model), holes)
     assert export.verify(exported, model, filled, qid).n_reordered == 0
-    model = RankRLS(feature_map=Fill(0)).fit(scan(lambda: iter([(holes, y, qid)])))
+    model = RankRLS(feature_map=Fill(0)).fit(scanned((holes, y, qid)))
     exported = write(model, "m", features=list("abcd"))
     assert export.verify(exported, model, holes, qid).n_reordered == 0
 

@@ -30,6 +30,7 @@ from pairgram.features.inputs import _weighted_places
 from parts.features import fit_inputs
 from parts.support import on_threads
 from row_value import inputs_of, part, preceded, row_value
+from table_sources import scanned
 
 SCALERS = {"standard": StandardScaler, "minmax": MinMaxScaler, "maxabs": MaxAbsScaler}
 KINDS = [*SCALERS, "quantile", "raw+quantile"]
@@ -488,7 +489,7 @@ def test_scales_of_a_column_with_an_offset_are_exact(offset):
     assert distance(part(own, "centre")[0], mean) <= distance(other.mean_[0], mean)
     assert part(own, "scale")[0] == pytest.approx(math.sqrt(variance), rel=1e-14)
     labels = np.arange(3000.0)
-    parts = pg.scan(lambda: ((X[i : i + 99], labels[i : i + 99]) for i in range(0, 3000, 99)))
+    parts = scanned(*((X[i : i + 99], labels[i : i + 99]) for i in range(0, 3000, 99)))
     of_table = inputs_of(
         pg.RankRLS(feature_map="standard", pairs=pg.Pairs(scope="global")).fit(parts)
     )

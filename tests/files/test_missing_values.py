@@ -16,10 +16,10 @@ from pairgram import (
     load_model,
     make_ranking,
     save_model,
-    scan,
 )
 from parts.files import read_file, write_file
 from row_value import fill_of
+from table_sources import scanned
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def data():
 
 
 def table_of(X, y, qid):
-    return scan(lambda: iter([(X, y, qid)]))
+    return scanned((X, y, qid))
 
 
 @pytest.mark.parametrize(

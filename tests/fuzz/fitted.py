@@ -31,8 +31,8 @@ from pairgram import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
-    scan,
 )
+from table_sources import scanned
 
 N_FEATURES = 4
 KERNELS = ("rbf", "laplacian", "polynomial", "linear", "tanimoto", "minmax")
@@ -142,7 +142,7 @@ def _fit_table(estimator):
     X, y, qid = rows()
     X[1, 1] = X[4, 2] = np.nan
     qid = np.sort(qid)
-    return estimator.fit(scan(lambda: iter([(X, y, qid)]))), X[:5]
+    return estimator.fit(scanned((X, y, qid))), X[:5]
 
 
 MORE_MODELS.append(

@@ -21,6 +21,7 @@ from pairgram import MissingQueryWarning, RankRLSCV, fit_many, make_ranking, sca
 from pairgram.metrics import CONVENTIONS, Metric, evaluate, get_metric, make_scorer, metric_names
 from parts.metrics import FAMILIES
 from parts.support import on_threads, real_array
+from table_sources import scanned
 
 TOP = tuple(name for name, family in FAMILIES.items() if family.ranks)
 ERRORS = ("pairwise_squared_error", "pairwise_absolute_error")
@@ -740,7 +741,7 @@ def test_a_scorer_takes_no_nan(ranking_data):
     with pytest.raises(ValueError, match=r"Broken\.predict returned NaN, want numbers"):
         make_scorer("map")(Broken().fit(X, y), X, y, qid=qid)
     with pytest.raises(ValueError, match=r"Broken\.predict returned NaN, want numbers"):
-        evaluate("map", scan(lambda: iter([(X, y, qid)])), Broken().fit(X, y))
+        evaluate("map", scanned((X, y, qid)), Broken().fit(X, y))
 
 
 def test_grid_search_routes_qid(ranking_data, routing):

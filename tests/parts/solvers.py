@@ -16,7 +16,7 @@ from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.path_judges import LeavePairOut, PathTies
 from pairgram.solvers.ridge_path import BandForm, EigenPath, RidgePath, band_width, solve_definite
 from pairgram.solvers.svm_training import sample_queries
-from pairgram.tables.least_squares import statistics_of
+from pairgram.tables.fits import statistics_of
 
 __all__ = [
     "BandForm",

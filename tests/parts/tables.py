@@ -3,7 +3,7 @@
 from pairgram.data.blocks import Arrays
 from pairgram.tables import table_scores
 from pairgram.tables.columns import Place, TableRows, runs_of
-from pairgram.tables.given_table import GivenTable
+from pairgram.tables.fits import GivenTable
 from pairgram.tables.passes import Part, fold as results_of, in_tree, join_by_id
 from pairgram.tables.scan import read_labels
 

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 import forks
 import pairgram as pg
 from axes import every
+from table_sources import scanned
 
 X, y, qid = pg.make_ranking(40, 10, 6, random_state=0)
 MODELS = [
@@ -59,7 +60,7 @@ def test_a_pickle_gives_the_same_bits_in_another_process(tmp_path):
     holes = X.copy()
     holes[::7, 2] = np.nan
     fitted = [model.fit(X, y, qid=qid) for model in MODELS]
-    table = pg.scan(lambda: iter([(holes, y, qid)]))
+    table = scanned((holes, y, qid))
     fitted.append(pg.RankRLS(feature_map=pg.Fill()).fit(table))
     drawn = pg.RankRLS().fit(X, y, qid=qid)
     drawn.coef_ = pg.posterior(drawn, X, y, qid=qid).draw(1, random_state=1)[0]
@@ -93,7 +94,7 @@ def test_a_loaded_model_scores_soon(model, tmp_path):
 def test_missing_values():
     holes = X.copy()
     holes[::7, 2] = np.nan
-    model = pg.RankRLS(feature_map=pg.Fill()).fit(pg.scan(lambda: iter([(holes, y, qid)])))
+    model = pg.RankRLS(feature_map=pg.Fill()).fit(scanned((holes, y, qid)))
     np.testing.assert_array_equal(model.row_scorer()(holes), model.predict(holes))
 
 
@@ -104,7 +105,7 @@ def test_rows_that_a_scorer_does_not_take(inputs, missing):
     holes = X.copy()
     if missing:
         holes[::7, 2] = np.nan
-    blocks = pg.scan(lambda: iter([(holes, y, qid)]))
+    blocks = scanned((holes, y, qid))
     model = (
         pg.RankRLS(feature_map=missing and pg.Fill(missing)).fit(blocks)
         if inputs is None

@@ -34,6 +34,7 @@ import pairgram
 from pairgram import *
 from pairgram import _core, clicks, export, make_ranking, plots, trees
 from pairgram.metrics import Metric
+from table_sources import scanned
 
 X, y, qid = make_ranking(6, 5, 3, random_state=0)
 frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=y, query=qid)

@@ -1,9 +1,8 @@
 """The same rows as a table: arrays, functions, frames and files that are cut anywhere."""
 
-import functools
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from journeys import Journey
 from outcomes import Outcome, outcome_of
-from road import OF_CLICKS, OF_GROUPS, WITH_GAPS, plain, road
+from road import OF_CLICKS, WITH_GAPS, plain, road
 from sklearn import clone, config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
@@ -40,7 +39,6 @@ KINDS = (
     "RankSVM",
     *WITH_GAPS,
     *OF_CLICKS,
-    *OF_GROUPS,
 )
 
 
@@ -74,54 +72,13 @@ def _cuts(journey: Journey) -> list[int]:
     return [0, *sorted({*map(int, inner)}), n]
 
 
-def _of_frames(travel: Callable[[Journey], Outcome | None]) -> Callable[..., Outcome | None]:
-    """Close a road of batches that are arrays to rows with columns that only frames can name."""
-
-    @functools.wraps(travel)
-    def travelled(journey: Journey) -> Outcome | None:
-        return None if journey.rows.others else travel(journey)
-
-    return travelled
-
-
-def _pieces(journey: Journey) -> Iterator[tuple[Any, ...]]:
-    rows, cuts = journey.rows, _cuts(journey)
-    for begin, end in pairwise(cuts):
-        part = rows.taken(slice(begin, end))
-        yield part.X, part.y, part.query, part.weight
-
-
 def table_road(**named: Any) -> Any:
     return road(**({"kinds": KINDS, "plain": in_primal_form} | named))
 
 
 @table_road()
-@_of_frames
-def function_of_arrays(journey: Journey) -> Outcome | None:
-    return of_table(journey, scan(lambda: _pieces(journey)))
-
-
-@table_road()
-@_of_frames
-def function_that_fills_a_buffer_again(journey: Journey) -> Outcome | None:
-    """What was yielded changes when the next batch is asked for."""
-    n, d = journey.rows.X.shape
-    buffers = np.empty((n, d)), np.empty(n), np.empty(n, dtype=np.int64)
-
-    def batches() -> Iterator[Any]:
-        for *arrays, weight in _pieces(journey):
-            views = [b[: len(a)] for a, b in zip(arrays, buffers, strict=True)]
-            for view, array in zip(views, arrays, strict=True):
-                view[:] = array
-            yield (*views, weight)
-            for view in views:
-                view[:] = 1
-
-    return of_table(journey, scan(batches))
-
-
-@table_road()
 def function_that_fills_a_frame_again(journey: Journey) -> Outcome | None:
+    """What was yielded changes when the next batch is asked for."""
     kinds = {
         "pandas": lambda columns: pandas.DataFrame(columns, copy=False),
         "pyarrow": pyarrow.table,
@@ -207,15 +164,6 @@ def parquet_files(journey: Journey) -> Outcome | None:
     with tempfile.TemporaryDirectory() as folder:
         paths = _written(journey, folder, 1 + journey.seed % 7)
         return of_table(journey, _scan(journey, paths))
-
-
-@table_road(refuses=("the table changed while it was read",))
-def parquet_files_written_anew(journey: Journey) -> Outcome | None:
-    """Files with the same rows in other groups, after the table was described."""
-    with tempfile.TemporaryDirectory() as folder:
-        table = _scan(journey, _written(journey, folder))
-        _written(journey, folder, 1)
-        return of_table(journey, table)
 
 
 @table_road(kinds=("RankRLS", "RankRLSCV"))

@@ -371,7 +371,9 @@ def _of_table(estimator: Any, rows: Rows, table: Any) -> Any:
         estimator.set_params(store_held_out=False)
     if type(estimator).__name__ == "RankSVMCV":
         Public(estimator).set_params(cv=None)
-        named["validation"] = pg.scan(lambda: [(rows.X, rows.y[::-1], rows.query[::-1])])
+        turned = {"label": rows.y[::-1], "query": rows.query[::-1]}
+        held_out = pyarrow.table(rows.columns(weighted=False) | turned)
+        named["validation"] = pg.scan(held_out, label="label", qid="query")
     model = Public(estimator).fit(table, **named)
     found = of_model(model, rows.new) | {"predict of table": model.predict(table)}
     if (rows.y >= 0).all():
@@ -386,12 +388,12 @@ def _names(variant: int) -> dict[str, Any]:
 def _pieces(rows: Rows, variant: int) -> Iterator[Any]:
     for begin, end in pairwise(rows.cuts):
         part = rows.taken(slice(begin, end))
-        yield (part.X, part.y, part.query, *([part.weight] if variant % 2 else []))
+        yield pyarrow.table(part.columns(weighted=variant % 2 == 1))
 
 
 @road
 def table_of_a_function(estimator: Any, rows: Rows, variant: int, folder: Path) -> Any:
-    return _of_table(estimator, rows, pg.scan(lambda: _pieces(rows, variant)))
+    return _of_table(estimator, rows, pg.scan(lambda: _pieces(rows, variant), **_names(variant)))
 
 
 @road

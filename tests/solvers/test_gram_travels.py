@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fuzz import forge
-from pairgram import Fill, Nystroem, Pairgram, Pairs, RandomNodes, make_ranking, scan
+from pairgram import Fill, Nystroem, Pairgram, Pairs, RandomNodes, make_ranking
+from table_sources import scanned
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +22,6 @@ def part_of(data, first, last):
 
 def statistics(X, y, qid, **settings):
     return Pairgram.from_rows(X, y, qid=qid, **settings)
-
-
-def table_of(*parts, **options):
-    """A table whose batches are these parts of data."""
-    return scan(lambda: iter(parts), **options)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +104,7 @@ def test_of_a_table(data, settings):
     X, y, qid = data
     cut = int(np.searchsorted(qid, 13)) + 1  # in the middle of a query
     parts = [(X[:cut], y[:cut], qid[:cut]), (X[cut:], y[cut:], qid[cut:])]
-    total, want = Pairgram.from_rows(table_of(*parts), **settings), statistics(*data, **settings)
+    total, want = Pairgram.from_rows(scanned(*parts), **settings), statistics(*data, **settings)
     if not isinstance(settings.get("feature_map"), Nystroem):  # whose draws are the table's own
         np.testing.assert_allclose(total.G, want.G, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(total.n_varying, want.n_varying)
@@ -117,19 +113,19 @@ def test_of_a_table(data, settings):
 
 
 def test_a_stream_of_tables_checks_ids(data):
-    days = [table_of(part_of(data, *ends)) for ends in ((0, 10), (10, 30))]
+    days = [scanned(part_of(data, *ends)) for ends in ((0, 10), (10, 30))]
     total = Pairgram().update(days[0]).update(days[1])
     np.testing.assert_allclose(total.G, statistics(*data).G, rtol=1e-12, atol=1e-12)
     before = total.G
     with pytest.raises(ValueError, match="cannot merge statistics of 3 and 5 features"):
-        total.update(table_of((np.eye(3), np.arange(3.0), np.arange(90, 93))))
+        total.update(scanned((np.eye(3), np.arange(3.0), np.arange(90, 93))))
     np.testing.assert_array_equal(total.G, before)
     assert total.n_queries == 30
 
 
 def test_what_a_table_needs_for_statistics(data):
     X, y, qid = data
-    assert Pairgram.from_rows(table_of((X, y)), pairs=None).n_rows == len(y)
+    assert Pairgram.from_rows(scanned((X, y)), pairs=None).n_rows == len(y)
     holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
-    zeros = Pairgram.from_rows(table_of((holes, y, qid)), feature_map=Fill(np.zeros(X.shape[1])))
+    zeros = Pairgram.from_rows(scanned((holes, y, qid)), feature_map=Fill(np.zeros(X.shape[1])))
     np.testing.assert_allclose(zeros.G, statistics(np.nan_to_num(holes), y, qid).G, rtol=1e-12)

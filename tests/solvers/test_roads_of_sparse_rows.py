@@ -11,6 +11,7 @@ from axes import every
 from pairgram._support import limits
 from pairgram._support.rates import seconds_of
 from problems import BY_STEPS
+from table_sources import scanned
 
 # Steps are begun whatever they may take, and end when the direct solution would be there.
 IMPATIENT = {"largest_set": 0, "direct_seconds": 0.0, "exact_patience": 0.0}
@@ -171,7 +172,7 @@ def test_constraints_that_need_too_large_a_matrix_are_refused(model):
 
 def test_dense_tables_say_what_takes_sparse_rows(free_memory):
     X, y, qid = sparse_rows()
-    table = pg.scan(lambda: iter([(X.toarray(), y, qid)]))
+    table = scanned((X.toarray(), y, qid))
     free_memory(100_000)
     for model in (pg.RankRLS(), pg.RankRLSCV()):
         with pytest.raises(MemoryError, match=r"Gram matrix of 80 features, .* fewer features"):

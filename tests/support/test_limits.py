@@ -6,8 +6,9 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from pairgram import RankRLS, scan
+from pairgram import RankRLS
 from parts.support import limits, on_threads
+from table_sources import scanned
 
 
 def test_limits_inside_others_take_theirs_over(limits_of):
@@ -30,7 +31,7 @@ def test_threads_that_were_there_before_see_them(set_limits):
 
 def test_threads_that_read_a_table_see_them(set_limits):
     set_limits(query_bytes=8 * 5, fewest_batch_rows=1)
-    table = scan(lambda: iter([(np.ones((4, 2)), np.arange(4.0), np.zeros(4, int))] * 2))
+    table = scanned(*[(np.ones((4, 2)), np.arange(4.0), np.zeros(4, int))] * 2)
     for n_threads in (1, 2):
         with pytest.raises(ValueError, match="query 0 has more than 0 MiB of rows"):
             on_threads([n_threads], lambda: RankRLS().fit(table))

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import pairgram
+from table_sources import scanned
 
 
 def test_pairs_with_ties_take_any_number_of_labels():
@@ -13,7 +14,7 @@ def test_pairs_with_ties_take_any_number_of_labels():
     X, weights = np.stack([y**2, np.sin(y)], 1) / 1e3, np.arange(1100) % 7.0
     pieces = np.split(np.arange(len(y)), cuts)
     wanted = model.fit(X, y, sample_weight=weights).coef_.copy()
-    table = pairgram.scan(lambda: ((X[at], y[at], None, weights[at]) for at in pieces))
+    table = scanned(*((X[at], y[at], None, weights[at]) for at in pieces))
     np.testing.assert_allclose(model.fit(table).coef_, wanted, rtol=1e-9)
 
 

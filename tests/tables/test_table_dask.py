@@ -218,12 +218,3 @@ def test_columns_without_text_as_names():
     local, dask = (pg.RankRLS().fit(table) for table in tables)
     np.testing.assert_allclose(dask.coef_, local.coef_, rtol=1e-9)
     np.testing.assert_array_equal(dask.feature_names_in_, known)
-
-
-def test_groups_of_a_frame_are_held_out():
-    X, y, qid = pg.make_ranking(20, 10, 3, random_state=0)
-    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, q=qid, day=(qid * 3) % 5)
-    named = {"label": "y", "qid": "q", "groups": "day"}
-    tables = (pg.scan(one, **named) for one in (frame, dd.from_pandas(frame, npartitions=3)))
-    own, of_dask = (pg.RankRLSCV(cv="forward").fit(table).scores_ for table in tables)
-    np.testing.assert_allclose(of_dask, own, rtol=1e-10)

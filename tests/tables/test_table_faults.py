@@ -1,6 +1,5 @@
 """What goes wrong with a table is a clear error, and leaves nothing behind."""
 
-import os
 import pickle
 import signal
 import threading
@@ -38,7 +37,7 @@ def files(tmp_path):
 def test_a_file_that_ends_in_the_middle(files, tmp_path):
     table, whole = pg.scan(tmp_path, **NAMES), files[2].read_bytes()
     files[2].write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"changed .*part-02\.parquet had \d+ bytes, and has"):
+    with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
         pg.RankRLS().fit(table)
     with pytest.raises(ValueError, match=r"part-02\.parquet"):
         pg.scan(tmp_path, **NAMES)
@@ -46,7 +45,7 @@ def test_a_file_that_ends_in_the_middle(files, tmp_path):
     with pytest.raises(ValueError, match=r"part-02\.parquet: cannot be read"):
         pg.RankRLS().fit(pg.scan(tmp_path, **NAMES))
     files[2].unlink()
-    with pytest.raises(ValueError, match=r"changed .*part-02\.parquet no longer exists"):
+    with pytest.raises(FileNotFoundError, match=r"part-02\.parquet"):
         pg.RankRLS().fit(table)
 
 
@@ -140,99 +139,20 @@ def test_a_source_that_changes_between_passes():
     def factory():
         calls.append(None)
         n_rows = 300 if len(calls) < 3 else 299
-        yield ROWS.X[:n_rows], ROWS.y[:n_rows], ROWS.qid[:n_rows]
+        yield ROWS.frame[:n_rows]
 
     with pytest.raises(ValueError, match="changed while it was read: the source had 300 rows, and"):
-        pg.RankRLS().fit(pg.scan(factory))
+        pg.RankRLS().fit(pg.scan(factory, **NAMES))
 
 
-def rewrite(path, frame, **options):
-    """Write a file of columns once more, at another time than before."""
-    before = path.stat().st_mtime_ns
-    pq.write_table(frame, path, **options)
-    os.utime(path, ns=(before + 10**9, before + 10**9))
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda table, model, output: pg.evaluate("ndcg@5", table, model),
-        lambda table, model, output: table.rows(),
-        lambda table, model, output: pg.predict(model, table, output=output),
-    ],
-)
-@pytest.mark.parametrize("n_rows", [100, len(ROWS.y)])
-def test_every_use_sees_that_a_file_changed(tmp_path, use, n_rows):
-    path, output = tmp_path / "rows.parquet", tmp_path / "scores.parquet"
-    pq.write_table(ROWS.frame.slice(0, 100), path)
+def test_a_file_that_changes_between_passes(tmp_path):
+    path = tmp_path / "rows.csv"
+    pyarrow.csv.write_csv(ROWS.frame, path)
     table = pg.scan(path, **NAMES)
-    model = pg.RankRLS().fit(table)
-    rewrite(path, ROWS.frame.slice(0, n_rows), row_group_size=100)
-    with pytest.raises(ValueError, match=r"changed .*: .*rows\.parquet (had|was written again)"):
-        use(table, model, output)
-    assert not output.exists()
-
-
-def filtered(path):
-    return pyarrow.dataset.dataset(path).filter(FIRST)
-
-
-def united(path):
-    empty = pyarrow.dataset.dataset(ROWS.frame.slice(0, 0))
-    inner = pyarrow.dataset.dataset([empty, pyarrow.dataset.dataset(path)])
-    return pyarrow.dataset.dataset([inner, empty])
-
-
-@pytest.mark.parametrize(
-    ("ending", "source"),
-    [
-        *((ending, str) for ending in ("txt", "csv", "arrow", "parquet")),
-        *(
-            ("parquet", make)
-            for make in (filtered, united, lambda path: united(path).filter(FIRST))
-        ),
-    ],
-)
-@pytest.mark.parametrize("known", [False, True])
-def test_files_of_every_kind_that_change(tmp_path, ending, source, known):
-    """The labels of one file and the features of another are no table."""
-    path = tmp_path / f"rows.{ending}"
-
-    def write(time):
-        if ending == "txt":
-            pg.dump_letor(path, ROWS.X, ROWS.y, qid=ROWS.qid)
-        else:
-            writers = {"csv": pyarrow.csv.write_csv, "arrow": pa.feather.write_feather}
-            writers.get(ending, pq.write_table)(ROWS.frame, path)
-        os.utime(path, ns=(time, time))
-
-    write(10**18)
-    table = pg.scan(source(path)) if ending == "txt" else pg.scan(source(path), **NAMES)
-    model = pg.RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
-    if known:
-        table.survey()
-    write(10**18 + 10**9)
-    for use in (pg.RankRLS().fit, model.predict):
-        with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} was written again"):
-            use(table)
-    path.unlink()
-    with pytest.raises(ValueError, match=rf"changed .*rows\.{ending} no longer exists"):
-        model.predict(table)
-
-
-def test_files_at_an_address_that_change():
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    for number in range(2):
-        with memory.open("/changing/rows.parquet", "wb") as file:
-            pq.write_table(ROWS.frame.slice(0, 100 + number), file)
-        if number == 0:
-            source = pyarrow.dataset.dataset("/changing/rows.parquet", filesystem=memory)
-            table = pg.scan(source, **NAMES)
-    with pytest.raises(ValueError, match=r"changed .*changing/rows\.parquet had \d+ bytes, and"):
+    table.survey()
+    pyarrow.csv.write_csv(ROWS.frame[:100], path)
+    with pytest.raises(ValueError, match=r"changed while it was read: .*csv had [0-9]+ rows"):
         pg.RankRLS().fit(table)
-    memory.rm("/changing", recursive=True)
 
 
 class Failing:
@@ -260,11 +180,11 @@ def test_a_task_that_raises(kind):
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
 def test_a_source_that_raises(kind):
     def factory():
-        yield ROWS.X, ROWS.y, ROWS.qid
+        yield ROWS.frame
         raise kind("the source")
 
     with pytest.raises(kind, match="the source"):
-        pg.RankRLS().fit(pg.scan(factory))
+        pg.RankRLS().fit(pg.scan(factory, **NAMES))
 
 
 def test_scores_that_nobody_takes_any_more():

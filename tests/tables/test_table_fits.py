@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 import pairgram as pg
 from axes import every
 from parts.data import mix
-from parts.model_selection import Folds
+from parts.model_selection import TableFolds
 from parts.solvers import statistics_of
 from parts.support import on_threads
 from parts.tables import GivenTable
@@ -195,7 +195,7 @@ def test_folds_of_a_seed():
         [*[pg.QueryKFold(4, shuffle=True, random_state=7)] * 2, pg.QueryKFold(4)],
         strict=True,
     ):
-        table.reduce(_Folds(Folds.of(table, cv), found := []))
+        table.reduce(_Folds(TableFolds.of(table, cv), found := []))
         seen.append(sorted(found))
     assert seen[0] == seen[1] != seen[2]
     assert len({fold for _, fold in seen[0]}) == 4
@@ -205,11 +205,11 @@ def test_folds_of_a_seed():
 
 def test_rows_that_come_in_another_order_have_no_folds():
     one = tables()[0]
-    folds = Folds.of(one, 4)
+    folds = TableFolds.of(one, 4)
     turned = np.argsort(-ROWS.qid, kind="stable")
     frame = ROWS.frame.take(turned)
     other = cut_table(frame, [], label="label", qid="query", features=ROWS.names)
-    assert folds.places.tolist() == Folds.of(one, pg.QueryKFold(4)).places.tolist()
+    assert folds.places.tolist() == TableFolds.of(one, pg.QueryKFold(4)).places.tolist()
     with pytest.raises(ValueError, match="another order"):
         other.reduce(_Folds(folds, []))
 

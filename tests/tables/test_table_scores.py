@@ -333,7 +333,7 @@ def test_what_is_kept_of_other_arguments_is_as_it_stands_there(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("q,g,w,f\n1,007,1.50,2\n1,007,01,3\n2,,1,4\n")
     model = RankRLS().fit(pd.DataFrame({"f": [1.0, 2.0]}), [0, 1], qid=[0, 0])
-    table = scan(path, features="f", qid="q", groups="g", weight="w")
+    table = scan(path, features="f", qid="q", weight="w")
     (batch,) = pairgram.predict(model, table, keep=["g", "w"])
     assert batch["g"].to_pylist() == ["007", "007", ""]
     assert batch["w"].to_pylist() == [1.5, 1.0, 1.0]

@@ -22,7 +22,7 @@ from axes import every
 from pairgram import Pairgram, RankRLS, dump_letor, scan
 from parts.data import hash_ids
 from parts.tables import read_labels
-from table_sources import cut_table, make_rows, ranking_rows, write_parts
+from table_sources import arrow, cut_table, make_rows, ranking_rows, scanned, write_parts
 
 ROWS = make_rows()
 NAMES = {"label": "label", "qid": "query", "weight": "w", "features": ROWS.names}
@@ -239,15 +239,11 @@ def test_a_function_that_returns_frames(kind):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_function_that_returns_tuples(dtype):
+def test_a_function_that_returns_arrays_as_lists(dtype):
     rows = replace(ROWS, X=ROWS.X.astype(dtype))
-
-    def factory(weights=True):
-        for at in np.array_split(np.arange(len(rows.y)), 7):
-            yield rows.X[at], rows.y[at], rows.qid[at], rows.weight[at]
-            yield rows.X[:0], rows.y[:0], rows.qid[:0], rows.weight[:0]
-
-    table = scan(factory)
+    pieces = np.array_split(np.arange(len(rows.y)), 7)
+    parts = (one for at in pieces for one in (at, at[:0]))
+    table = scanned(*((rows.X[at], rows.y[at], rows.qid[at], rows.weight[at]) for at in parts))
     assert table.has_queries and table.layout.dtype == dtype
     check(table, rtol=1e-9 if dtype is np.float64 else 1e-4)
     assert pairgram.predict(WANTED, table, output=None) is not None
@@ -257,17 +253,10 @@ def test_a_function_that_returns_tuples(dtype):
 
 
 BUFFERS = {
-    "views that are read-only": lambda X, *rest: (np.broadcast_to(X, X.shape), *rest),
     "polars": lambda X, y, qid: pytest.importorskip("polars").DataFrame(
         dict(zip(ROWS.names, X.T, strict=True)) | {"label": y, "query": qid}
     ),
-    "lists": lambda X, y, qid: pa.table(
-        {
-            "x": pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), X.shape[1]),
-            "label": pa.array(y),
-            "query": pa.array(qid),
-        }
-    ),
+    "lists": arrow,
 }
 
 
@@ -288,10 +277,8 @@ def test_a_function_that_uses_its_memory_again(kind, fewest, n_rows, set_limits)
             X[:n], y[:n], qid[:n] = ROWS.X[rows], ROWS.y[rows], ROWS.qid[rows]
             yield BUFFERS[kind](X[:n], y[:n], qid[:n])
 
-    names = {} if kind[0] == "v" else NAMES | {"weight": None}
-    if kind == "lists":
-        names["features"] = "x"
-    table = scan(factory, **names)
+    lists = {"label": "y", "qid": "qid", "features": "X"}
+    table = scan(factory, **lists if kind == "lists" else NAMES | {"weight": None})
     wanted = RankRLS().fit(ROWS.X, ROWS.y, qid=ROWS.qid)
     check(table, wanted)
     np.testing.assert_allclose(wanted.predict(table), wanted.predict(ROWS.X), rtol=1e-9)
@@ -820,17 +807,6 @@ def test_decimal_ids_are_those_of_other_numbers():
     hashes = [hash_ids(np.array(one, object)) for one in (ids, same)]
     assert (hashes[0] == hashes[1]).all()
     assert hash_ids(np.array([0.1], object))[0] != hashes[0][2]
-
-
-def test_the_groups_of_a_file_of_text_are_no_feature(tmp_path):
-    X, y, qid = pairgram.make_ranking(20, (3, 9), 2, random_state=0)
-    frame = pd.DataFrame(X, columns=["x0", "x1"]).assign(y=y, q=qid, day=qid * 3 % 5)
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    tables = [scan(one, label="y", qid="q", groups="day") for one in (tmp_path / "rows.csv", frame)]
-    of_text, of_frame = (pairgram.RankRLSCV().fit(table) for table in tables)
-    np.testing.assert_allclose(of_text.scores_, of_frame.scores_, rtol=1e-10)
-    assert list(of_text.feature_names_in_) == ["x0", "x1"]
-    assert "groups 'day'" in repr(tables[0])
 
 
 def test_relations_of_duckdb(tmp_path):

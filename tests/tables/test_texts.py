@@ -218,13 +218,13 @@ def test_models_that_cannot_read_text_of_tables():
     frame, model = sized("S", "M")
     new = frame.assign(y=0.0, q=1)
     columns = make_column_transformer((ONE_HOT, ["size"]), remainder="passthrough")
-    told = "text of a table is for a Pipeline that was fitted to a frame, and that ends in a ranker"
+    told = "column 'size' must hold numbers, got text"
     for other in (
         make_pipeline(columns, Ridge()),
         make_pipeline(columns, make_pipeline(RankRLS())),
     ):
         with pytest.raises(ValueError, match=told):
-            predict(other.fit(frame, frame["price"]), table_of(new, frame))
+            scores_of(other.fit(frame, frame["price"]), table_of(new, frame))
     dates = frame.assign(size=pd.Timestamp("2026-01-01"))
     of_dates = make_pipeline(columns, RankRLS()).fit(dates, frame["price"])
     with pytest.raises(ValueError, match="which is neither text nor a number"):

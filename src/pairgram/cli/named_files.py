@@ -157,6 +157,8 @@ def scan(given: Any, file: str, width: int = 0, **own: Any) -> Any:
     with naming_file(file):
         told = {**given.columns, **own}
         told.pop("missing", None)  # which is for the model
+        if (groups := told.pop("groups", None)) and not told.get("features"):
+            told["exclude"] = [*(told.get("exclude") or ()), groups]
         table = public("scan")(file, **told)
     if getattr(given, "one_query", False):  # rows without ids are one list
         table = replace(table, is_one_list=True)
@@ -194,7 +196,7 @@ def scan_assuming(given: Any, file: str) -> tuple[Any, list[str]]:
             table = scan(given, file, exclude=[*(given.exclude or ()), *error.kinds])
         except ArgumentError as none_left:
             raise error if none_left.found == NO_COLUMN else none_left from None
-    if given.features or table.advice:
+    if given.features or table.is_letor:
         return table, []
     names = [printable(str(name)) for name in table.layout.features]
     return table, [f"took {count(len(names), 'column')} as features: {', '.join(names)}", *assumed]

@@ -229,7 +229,7 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
     if valid is not None:  # whose features are those of the training rows
         own = {
             "exclude": None,
-            "features": None if table.advice else [*table.layout.features],
+            "features": None if table.is_letor else [*table.layout.features],
         }
         held_out = scan(given, valid, table.n_features, **own)
         held_out.refuse_output(given.output, "--output")
@@ -246,9 +246,13 @@ def _of_tables(given: Any, needs_ids: bool, whole: bool, watch: Any) -> Any:
         drawn=lambda: table.with_gaps().sample(SAMPLE, with_gaps=True).rows.X,
         assumed=assumed,
     )
-    # The rows of a single list are held out one by one, which needs all of them.
-    if whole or (survey.n_queries == 1 and valid is None):
+    # Groups are held out in memory, and so are the rows of a single list, one by one.
+    if whole or given.groups is not None or (survey.n_queries == 1 and valid is None):
         rows.data, rows.named = _in_memory(given, file, table)
+        if given.groups is not None:
+            read = room_with("command line", "read_labels")
+            with named_files.naming_file(file, qid="--groups"):
+                rows.named["groups"] = read(file, None, given.groups)[1]
         if held_out is not None:
             (X, y), named = _in_memory(given, valid, held_out)
             rows.named["validation"] = X, y, named["qid"]
@@ -268,13 +272,10 @@ def _in_memory(given: Any, file: str, table: Any) -> tuple[tuple[Any, Any], Sett
     rows = (table if given.features and not given.missing else table.with_gaps()).in_memory()
     if rows is None:
         raise MemoryError(
-            f"{shown(file)}: the model needs all of its rows: take --model rankrls, with --valid "
-            "if they are one query, which reads them in blocks"
+            f"{shown(file)}: the model needs all of its rows: take --model rankrls without --groups, "
+            "and with --valid if they are one query, which reads them in blocks"
         )
     X, named = rows.X, {"qid": rows.query}
-    group_of = table.survey().group_of
-    if group_of is not None:
-        named["groups"] = group_of[Queries.make(rows.n_rows, qid=rows.query).index()]
     if table.feature_names is not None:
         import pyarrow
 

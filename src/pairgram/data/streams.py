@@ -13,7 +13,6 @@ COLUMNS = {
     "y": "label",
     "qid": "qid",
     "sample_weight": "weight",
-    "groups": "groups",
     "propensity": "propensity",
 }
 

@@ -62,8 +62,6 @@ class TableRows:
         Where the rows come from.
     kept : pyarrow.Table or None
         Further columns of a batch, which are handed through.
-    groups : ndarray of shape (n_rows,), or None
-        The ids of what is held out together, if a pass without features reads them.
     """
 
     X: Any
@@ -73,7 +71,6 @@ class TableRows:
     ids: AnyArray | None
     place: Place = Place()
     kept: Any = None
-    groups: AnyArray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -111,7 +108,7 @@ class TableRows:
 def _with_arrays(parts: Sequence[TableRows], join: Callable[[list[Any]], Any]) -> TableRows:
     """Return the first part with what is made of every array of all parts."""
     made: dict[str, Any] = {"kept": None}
-    for name in ("X", "y", "weights", "groups"):
+    for name in ("X", "y", "weights"):
         arrays = [getattr(rows, name) for rows in parts]
         made[name] = None if arrays[0] is None else join(arrays)
     return replace(parts[0], **made)
@@ -182,26 +179,24 @@ def kind_of_values(kind: Any) -> str:
 def common_schema(schema: Any, own: Any) -> Any:
     """Return the schema of a table with the columns and the numbers of one more file.
 
-    Integers and floats become float64, and so do booleans and other numbers. Decimals keep all
-    their digits. Types that are no numbers stay as they are.
+    Types hold the values of both, such as float64 for integers and floats, and for booleans and
+    numbers. Types that do not go together, such as text and numbers, stay as they are.
     """
     import pyarrow
 
     kinds = {one.name: one.type for one in schema}
     for one in own:
-        known = kinds.setdefault(one.name, one.type)
-        pair = [value_type(known), value_type(one.type)]
-        if pyarrow.types.is_null(pair[0]):
-            kinds[one.name] = one.type
-        elif pair[0] != pair[1] and all(map(is_number, pair)):
-            if any(map(pyarrow.types.is_decimal, pair)):  # the digits of 64 bits
-                whole = pyarrow.decimal128(20, 0)
-                pair = [whole if pyarrow.types.is_integer(kind) else kind for kind in pair]
-            kinds[one.name] = pyarrow.float64()
-            with suppress(pyarrow.ArrowTypeError):  # of booleans, or of more than 76 digits
-                both = [pyarrow.schema([("", kind)]) for kind in pair]
-                common = pyarrow.unify_schemas(both, promote_options="permissive")
-                kinds[one.name] = common.field(0).type
+        pair = [kinds.setdefault(one.name, one.type), one.type]
+        if any(map(pyarrow.types.is_decimal, pair)):  # of which pyarrow takes one digit too few
+            whole = pyarrow.decimal128(20, 0)
+            pair = [whole if pyarrow.types.is_integer(kind) else kind for kind in pair]
+        try:
+            both = [pyarrow.schema([("", kind)]) for kind in pair]
+            common = pyarrow.unify_schemas(both, promote_options="permissive")
+            kinds[one.name] = common.field(0).type
+        except pyarrow.ArrowTypeError:
+            if all(is_number(value_type(kind)) for kind in pair):
+                kinds[one.name] = pyarrow.float64()
     return pyarrow.schema(kinds.items(), schema.metadata)
 
 
@@ -230,7 +225,7 @@ class Columns:
     ----------
     features : mapping of str to int
         The columns with one feature each, 0, or the length of the lists of numbers that they have.
-    label, qid, weight, groups : str or None
+    label, qid, weight : str or None
     dtype : float32 or float64
         The type of the features.
     fill : ndarray of shape (n_features,), or None
@@ -256,7 +251,6 @@ class Columns:
     dtype: Any = np.float64
     fill: Vector | None = None
     keep: tuple[str, ...] = ()
-    groups: str | None = None
     propensity: str | None = None
     schema: Any = None
     is_text: bool = False
@@ -273,19 +267,13 @@ class Columns:
         return [name for column, width in pairs for name in entries_of(column, width) or [column]]
 
     def names(self) -> list[str]:
-        """Return the names of the columns that are read; groups are if no features are."""
-        groups = None if self.features else self.groups
-        told = (self.label, self.qid, self.weight, self.propensity, groups)
+        """Return the names of the columns that are read."""
+        told = (self.label, self.qid, self.weight, self.propensity)
         return list(dict.fromkeys([*filter(None, told), *self.keep, *self.features]))
 
     def without_features(self) -> Columns:
         """Return the columns that the survey of a table looks at."""
         return replace(self, features={})
-
-    def for_scores(self, keep: tuple[str, ...], qid: str | None = None) -> Columns:
-        """Return the columns of features alone, and those that are handed through."""
-        others: Any = dict.fromkeys(("label", "weight", "groups", "propensity"))
-        return replace(self, **others, qid=qid, keep=keep)
 
     def rows(self, batch: Any, place: Place) -> TableRows:
         """Return the rows of a pyarrow Table or RecordBatch that has these columns.
@@ -313,14 +301,12 @@ class Columns:
                 name = self.label if of_clicks else self.propensity
                 raise placed_error(f"{place.row(row)}: column {name!r} {text}")
             y = y / np.where(y > 0, chances, 1.0)
-        sizes, ids, groups = np.array([batch.num_rows], np.int64), None, None
+        sizes, ids = np.array([batch.num_rows], np.int64), None
         if self.qid is not None:
-            sizes, ids = runs_of(column(self.qid).ids(", the query id,", self))
-        if self.groups is not None and not self.features:
-            groups = column(self.groups).ids(", the group,", self)
+            sizes, ids = runs_of(column(self.qid).ids(self))
         X = self._features(batch, place) if self.features else None
         kept = batch.select(list(self.keep)) if self.keep else None
-        return TableRows(X, y, weights, sizes, ids, place, kept, groups)
+        return TableRows(X, y, weights, sizes, ids, place, kept)
 
     def _features(self, batch: Any, place: Place) -> AnyArray:
         parts, texts = [], self.texts
@@ -487,14 +473,15 @@ class Column:
         values = pyarrow.compute.if_else(is_gap, None, values)
         return np.asarray(values.to_numpy(zero_copy_only=False))
 
-    def ids(self, which: str, columns: Columns) -> AnyArray:
-        """Return ids: integers, or objects. In a file of text, an empty one is missing.
+    def ids(self, columns: Columns) -> AnyArray:
+        """Return query ids: integers, or objects. In a file of text, an empty one is missing.
 
         Those of another kind than the ids of other rows are refused: they would never be equal.
         """
         import pyarrow.compute
 
         values, are_texts = self.values, str(self.values.type) in TEXT
+        which = ", the query id,"
         if columns.is_text and are_texts:
             values = pyarrow.compute.if_else(pyarrow.compute.equal(values, ""), None, values)
         missing = values.is_null(nan_is_null=str(values.type) in ("float", "double"))
@@ -511,29 +498,19 @@ class Column:
         return texts[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
-def in_batches(table: Any) -> Iterator[Any]:
-    """Cut a pyarrow table into batches."""
-    size = limits.now.batch_rows
-    return (table.slice(begin, size) for begin in range(0, table.num_rows, size))
-
-
 def rows_of_batches(
     batches: Iterable[Any], number: int, name: str, columns: Columns
 ) -> Iterator[TableRows]:
     """Yield the rows of batches, or of what else speaks Arrow; small ones are put together."""
-    first, known = 0, None
+    import pyarrow
+
+    first = 0
     for table in _joined(batches):
-        place = Place(name, number, first)
-        if columns.qid is not None:  # ids of one kind only can be equal
-            kind = kind_of_values(table.schema.field(columns.qid).type)
-            known = kind if known is None else known
-            if kind != known:
-                raise placed_error(
-                    f"{place.row(0)}: column {columns.qid!r}, the query id, holds {kind}, but "
-                    f"before {known}"
-                )
-        yield columns.rows(table, place)
+        yield columns.rows(table, Place(name, number, first))
         first += table.num_rows
+        # The ids of the next rows are of the same kinds.
+        known = pyarrow.schema([(one.name, value_type(one.type)) for one in table.schema])
+        columns = replace(columns, schema=known)
 
 
 def _joined(batches: Iterable[Any]) -> Iterator[Any]:
@@ -552,19 +529,6 @@ def _joined(batches: Iterable[Any]) -> Iterator[Any]:
             waiting = []
 
 
-def copied(table: Any) -> Any:
-    """Return a pyarrow table with the same rows in memory of its own.
-
-    Arrow's data may lie in arrays that somebody else writes to, and does not tell whether it does.
-    """
-    import pyarrow
-
-    sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return pyarrow.ipc.open_stream(sink.getvalue()).read_all()
-
-
 def to_arrow(frame: Any) -> Any:
     """Return a frame, or what else speaks Arrow, as a pyarrow table."""
     import pyarrow
@@ -580,8 +544,8 @@ def to_arrow(frame: Any) -> Any:
         return pyarrow.Table.from_pandas(frame, preserve_index=False)
     if not (hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__arrow_c_array__")):
         raise TypeError(
-            "batches must be frames, pyarrow tables, record batches or what else speaks Arrow, or "
-            f"tuples (X, y, qid) of arrays, got {type(frame).__name__}"
+            "batches must be frames, pyarrow tables, record batches or what else speaks Arrow, "
+            f"such as pyarrow.table({{'price': array, ...}}), got {type(frame).__name__}"
         )
     if isinstance(frame, pyarrow.RecordBatch):  # which takes less time than the stream
         table = pyarrow.Table.from_batches([frame])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +31,10 @@ from pairgram.tables.columns import (
     require_width,
     value_type,
 )
-from pairgram.tables.passes import LocalEngine, mapped
+from pairgram.tables.passes import LocalEngine
 from pairgram.tables.scanned import ScannedTable
 from pairgram.tables.sources import Source, source_of
-from pairgram.tables.table import Table, no_rows, of_parts
+from pairgram.tables.table import Table, no_rows
 
 # The first column of `DataFrame.to_csv` in the file, and as pandas names it once it has been read.
 NAMELESS = ("", "Unnamed: 0")
@@ -57,7 +56,6 @@ def scan(
     features: Sequence[str] | str | None = None,
     exclude: Sequence[str] | str | None = None,
     weight: str | None = None,
-    groups: str | None = None,
     propensity: str | None = None,
     n_features: int | None = None,
     client: Client | None = None,
@@ -75,7 +73,7 @@ def scan(
     source : path, list of paths, frame, dataset or function
         - A file, a folder, a pattern such as ``"data/*.parquet"``, or a list of these: Parquet,
           Arrow, CSV (.csv, commas) and TSV files (.tsv, tabs), and LETOR files, plain or
-          compressed. Addresses such as ``s3://bucket/folder`` are opened by pyarrow, without
+          compressed. One address such as ``s3://bucket/folder`` is opened by pyarrow, without
           patterns; with fsspec, give ``pyarrow.dataset.dataset(paths, filesystem=...)``.
           Files have the columns of all of them together, and miss the values of those that they
           lack. Folder names such as ``day=1`` become a column. A file may hold a column of the same
@@ -89,10 +87,10 @@ def scan(
         - A dataframe of Dask or Spark. Its partitions are worked on where they are. Dask makes text
           of columns of lists, unless ``dask.config.set({"dataframe.convert-string": False})`` comes
           before.
-        - A function without arguments that returns an iterator of frames or record batches, or of
-          tuples ``(X, y)``, ``(X, y, qid)`` or ``(X, y, qid, weight)`` of arrays, where X is dense.
-          It is called for every pass, and must yield the same rows each time. A batch is copied
-          before the next one is asked for, so the function may reuse its memory.
+        - A function without arguments that returns an iterator of frames or record batches. It is
+          called for every pass, and must yield the same rows each time. A batch is copied before
+          the next one is asked for, so the function may reuse its memory. Arrays are columns of
+          one: ``pyarrow.table({"price": prices, "label": y, "query": qid})``.
     label : str or None, default=None
         The column of relevance labels, any real numbers. Only `predict` needs none.
     qid : str or None, default=None
@@ -113,9 +111,6 @@ def scan(
         The columns that are not features, such as titles, if you do not give `features`.
     weight : str or None, default=None
         The column of row weights, finite and ≥ 0, as `sample_weight` of `RankRLS.fit`.
-    groups : str or None, default=None
-        The column of ids of the groups of queries that a search holds out together, such as days,
-        as ``groups`` of `RankRLSCV.fit`. It needs `qid`; no query may be in two groups.
     propensity : str or None, default=None
         The column of propensities, as those of `Clicks`. The label is then the column
         of clicks.
@@ -137,7 +132,7 @@ def scan(
         If there is no such file or column, or if a feature that was not named is not a number.
         Named features that are no numbers, unless a Pipeline reads them, and errors in rows are
         found when they are read; the message then names the file, the column and the row. A later
-        pass raises this error if a file has changed since `scan`, or if the number of rows has.
+        pass raises this error if the number of rows has changed.
     TypeError
         If `source` is none of the sources above.
     ImportError
@@ -145,10 +140,8 @@ def scan(
 
     Notes
     -----
-    A table has the rows that `scan` saw. Every pass compares the sizes and modification times of
-    the files, where their file system tells them, with those at the time of `scan`. If a file was
-    rewritten, `scan` it again. For files that a lazy frame of polars reads, only a change of the
-    number of rows is noticed.
+    Files are read anew in every pass. Do not write them during a fit: only a change of their number
+    of rows is noticed. If a file was rewritten, `scan` it again.
 
     A first pass reads only labels, query ids and weights. For frames of Dask it reads all columns,
     as every pass does, because Dask's partitions depend on the columns. The pass counts rows, and
@@ -167,10 +160,10 @@ def scan(
     Means and medians of columns take one more pass. Medians are those of at most 100,000 rows that
     are drawn.
 
-    Features are float32 if every column, or the X of the first tuple, is float32 or narrower,
-    otherwise float64. LETOR files are read as float64, and so are features, labels and weights of
-    CSV and TSV files. Where Parquet or Arrow files have different types of numbers for a column, it
-    is read as a type that holds all, such as float64 for integers and floats.
+    Features are float32 if every column is float32 or narrower, otherwise float64. LETOR files are
+    read as float64, and so are features, labels and weights of CSV and TSV files. Where Parquet or
+    Arrow files have different types of numbers for a column, it is read as a type that holds all,
+    such as float64 for integers and floats.
 
     Examples
     --------
@@ -182,28 +175,30 @@ def scan(
     (2000,)
     """
     found = source_of(source)
-    named = {"label": label, "qid": qid, "weight": weight, "groups": groups}
-    columns, wanted = _columns(found, named | {"propensity": propensity}, features, exclude)
+    named = {"label": label, "qid": qid, "weight": weight, "propensity": propensity}
+    columns = _columns(found, named, features, exclude)
     engine: Any = LocalEngine()
     if found.engine is not None:
         if client is not None:
             raise ValueError("client must be None for a frame of Dask or Spark, which has its own")
-        survey = columns.without_features()
-        engine = found.engine([*survey.names(), *columns.names()])  # what any pass reads
+        engine = found.engine(columns.names())
     elif client is not None:
         try:
             from pairgram.tables.dask import DaskEngine
         except ImportError as error:
             raise ImportError("client needs Dask: pip install 'pairgram[dask]'") from error
         engine = DaskEngine(client)
-    columns = _measured(columns, engine, found, wanted)
-    table = ScannedTable(
-        columns, found.partitions, engine, found.files, found.folders, found.advice
+    table = _measured(
+        ScannedTable(columns, found.partitions, engine, found.files, found.folders, found.is_letor)
     )
+    if features is not None:
+        own = table.layout.features
+        for name, width in columns_of(_listed(features), own)[1].items():
+            require_width(name, width, own[name])
     if n_features is not None:
         check_size("n_features", n_features)
         table = table.widened(n_features)
-        if table.n_features != n_features or not table.leaves_zeros_out:
+        if table.n_features != n_features or not table.is_letor:
             raise ValueError(
                 f"n_features must be None, or for LETOR files at least the {table.n_features} "
                 f"features of the source, got {n_features}"
@@ -230,32 +225,21 @@ def read_labels(source: object, label: str | None, qid: str | None = None) -> tu
     """
     found = source_of(source)
     columns = found.typed(Columns({}, **_told(found, {"label": label, "qid": qid})))
-    parts = enumerate(found.partitions)
-    with found.files.unchanged():
-        rows = of_parts([one for k, part in parts for one in part.batches(k, columns)])
+    rows = Table(columns, found.partitions, LocalEngine()).whole()
     return rows.y, rows.query
 
 
-def _measured(columns: Columns, engine: Any, source: Source, wanted: dict[str, int]) -> Columns:
-    """Return the columns with the lengths of all lists, which must be those that are wanted."""
-    known = dict(columns.features)
+def _measured(table: ScannedTable) -> ScannedTable:
+    """Return the table with the lengths of all lists: those of the first row."""
+    known = table.layout.features
     unknown = [name for name, width in known.items() if width == UNKNOWN]
-    if unknown:
-        read = columns.for_scores(tuple(unknown)).without_features()
-        own = partial(mapped, _first_lengths)
-        found = next(engine.each(source.partitions, read, own, True), None)
-        if found is None:
-            raise no_rows()
-        known |= dict(zip(unknown, found[0], strict=True))
-    for name, width in known.items():
-        if name in unknown and not width:
-            raise ArgumentError(
-                "features",
-                f": column {verbatim(repr(name))} must hold lists of one number or more, got "
-                "empty lists",
-            )
-        require_width(name, wanted.get(name, width), width)
-    return replace(columns, features=known)
+    if not unknown:
+        return table
+    first = next(table.for_scores(tuple(unknown), features={}).each(_first_lengths), None)
+    if first is None:
+        raise no_rows()
+    features = {**known, **dict(zip(unknown, first, strict=True))}
+    return replace(table, layout=replace(table.layout, features=features))
 
 
 def _first_lengths(rows: TableRows) -> list[int]:
@@ -263,17 +247,13 @@ def _first_lengths(rows: TableRows) -> list[int]:
     return [len(column[0].as_py() or ()) for column in rows.kept.columns]
 
 
-def _columns(
-    source: Source, named: dict[str, Any], features: Any, exclude: Any
-) -> tuple[Columns, dict[str, int]]:
-    """Return what is read, and how many entries of lists are named as features.
+def _columns(source: Source, named: dict[str, Any], features: Any, exclude: Any) -> Columns:
+    """Return what is read.
 
     `named` are the columns that are no features, by arguments of `scan`.
     """
     told = _told(source, named, features=features, exclude=exclude)
-    names, wanted = ["X"], dict[str, int]()
-    if not source.advice:
-        names, wanted = _features(source, named, features, exclude)
+    names = ["X"] if source.is_letor else _features(source, named, features, exclude)
     widths: dict[str, int] = {}
     wrong, narrow = {}, True
     for name in names:
@@ -295,13 +275,11 @@ def _columns(
         refused.kinds = wrong
         raise refused
     dtype = np.float32 if narrow and not source.is_text else np.float64
-    return source.typed(Columns(widths, dtype=dtype, **told)), wanted
+    return source.typed(Columns(widths, dtype=dtype, **told))
 
 
-def _features(
-    source: Source, named: dict[str, Any], features: Any, exclude: Any
-) -> tuple[list[str], dict[str, int]]:
-    """Return the names of the columns that are features, and how many entries are named of each."""
+def _features(source: Source, named: dict[str, Any], features: Any, exclude: Any) -> list[str]:
+    """Return the names of the columns that are features."""
     known, left_out = source.schema.names, _listed(exclude)
     if features is not None and exclude is not None:
         raise ArgumentError(
@@ -318,9 +296,9 @@ def _features(
                 "out, as the row numbers of pandas' to_csv: name the features"
             )
             warn_caller(text, UserWarning)
-        names, wanted = [name for name in known if name not in own], dict[str, int]()
+        names = [name for name in known if name not in own]
     else:
-        names, wanted = columns_of([*map(str, _listed(features))], known)
+        names = columns_of(_listed(features), known)[0]
     require_columns(names, known, "features", "the table")
     refuse_repeated(names, "features")
     for name, value in named.items():
@@ -331,11 +309,11 @@ def _features(
             )
     if not names:
         raise ArgumentError("features", "must name a column or more", found=NO_COLUMN)
-    return names, wanted
+    return names
 
 
-def _listed(names: Any) -> list[Any]:
-    return [names] if isinstance(names, str) else [*(() if names is None else names)]
+def _listed(names: Any) -> list[str]:
+    return [names] if isinstance(names, str) else [*map(str, () if names is None else names)]
 
 
 def _told(source: Source, named: dict[str, Any], **others: Any) -> dict[str, Any]:
@@ -343,25 +321,22 @@ def _told(source: Source, named: dict[str, Any], **others: Any) -> dict[str, Any
 
     The columns of arrays have names of their own, so that nothing may be told of them.
     """
-    if source.advice:
+    if source.is_letor:
         for name, value in (named | others).items():
             if value is not None:
                 raise ArgumentError(
                     name,
-                    f"must be None for LETOR files and arrays, whose columns have no names, "
-                    f"got {verbatim(repr(value))}",
+                    f"must be None for LETOR files, whose columns have no names, got "
+                    f"{verbatim(repr(value))}",
                 )
-        own = {name: name for name in ("qid", "weight") if name in source.schema.names}
-        return {"label": "y", "qid": None} | own
+        return {"label": "y", "qid": "qid" if "qid" in source.schema.names else None}
     qid = named["qid"]
     for name, value in named.items():
         if value is not None:
             require_columns([value], source.schema.names, name, "the table")
-            if value == qid and name not in ("qid", "groups"):
+            if value == qid and name != "qid":
                 raise ArgumentError(
                     "qid",
                     f"must not name {verbatim(repr(qid))}, which is the column of {{{name}=}}",
                 )
-    if named.get("groups") is not None and qid is None:
-        raise ArgumentError("groups", "needs {qid=}: groups are those of queries")
     return named

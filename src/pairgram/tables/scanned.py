@@ -22,10 +22,9 @@ from pairgram.metrics.metric import Metric, MetricSums, per_query_scores
 from pairgram.solvers.pair_sums import PairSums
 from pairgram.solvers.pairgram import Pairgram
 from pairgram.tables.columns import TableRows
-from pairgram.tables.given_table import GivenTable
+from pairgram.tables.fits import GivenTable
 from pairgram.tables.table import Table, no_rows
-from pairgram.tables.table_blocks import data_of_block, one_row
-from pairgram.tables.table_judge import checked_metrics
+from pairgram.tables.table_blocks import checked_metrics, data_of_block, one_row
 
 
 class ScannedTable(Table, Stream):
@@ -90,7 +89,7 @@ class ScannedTable(Table, Stream):
         self, metrics: Sequence[Metric], model: Any, *, per_query: bool, of_lists: bool
     ) -> dict[str, Any]:
         """Return metrics of a model on the rows, which are read once; see `pairgram.evaluate`."""
-        if of_lists and not self.has_queries and not self.advice:
+        if of_lists and not self.has_queries and not self.is_letor:
             n_rows = sum(self.n_rows())
             warn_of_missing_queries("evaluate", n_rows, "one result list", of_table=True)
         if not hasattr(model, "predict"):

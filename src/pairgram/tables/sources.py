@@ -14,10 +14,10 @@ from inspect import signature
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from pairgram._support import limits
-from pairgram._support.arrays import real_array, require_numbers
 from pairgram._support.files import naming, shown
-from pairgram.data.queries import as_ids
 from pairgram.datasets.letor import (
     DAMAGE,
     LetorError,
@@ -33,9 +33,7 @@ from pairgram.tables.columns import (
     Columns,
     TableRows,
     common_schema,
-    copied,
     counted,
-    in_batches,
     is_number,
     kind_of_values,
     placed_error,
@@ -43,10 +41,6 @@ from pairgram.tables.columns import (
     to_arrow,
     with_types,
 )
-from pairgram.tables.survey import NO_FILES, SeenFiles, files_of
-
-# What rows of arrays are called as columns.
-ARRAYS = ("X", "y", "qid", "weight")
 
 
 def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
@@ -54,6 +48,8 @@ def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
 
     Its ids are text, because one piece of the file does not know what ids another has.
     """
+    import pyarrow
+
     n_lines, name, width = 0, shown(path), schema.field("X").type.list_size
     with open(path, "rb") as raw, naming(path):
         kind, file = unpacked(raw)
@@ -66,8 +62,9 @@ def _letor(path: str, names: list[str], schema: Any) -> Iterator[Any]:
                     if error.line is not None:
                         error.line += n_lines  # those of the file, not of the piece
                     raise
-                ids = None if qid is None else as_text_ids(qid)
-                yield _table_of((X, y, ids)).select(names)
+                lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(X.ravel()), width)
+                columns = {"X": lists, "y": y, "qid": None if qid is None else as_text_ids(qid)}
+                yield pyarrow.table({name: columns[name] for name in names})
             n_lines += len(lines)
 
 
@@ -75,17 +72,9 @@ def letor_schema(width: int, has_ids: bool) -> Any:
     """Return the columns of LETOR files of so many features."""
     import pyarrow
 
-    kinds = [pyarrow.list_(pyarrow.float64(), width), pyarrow.float64(), pyarrow.string()]
-    return pyarrow.schema(list(zip(ARRAYS, kinds[: 2 + has_ids], strict=False)))
-
-
-def _table_of(arrays: Sequence[Any]) -> Any:
-    """Return a table of pyarrow of some of X, y, qid and weights."""
-    import pyarrow
-
-    X = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(arrays[0].ravel()), arrays[0].shape[1])
-    named = zip(ARRAYS, (X, *arrays[1:]), strict=False)
-    return pyarrow.table({name: array for name, array in named if array is not None})
+    lists = pyarrow.list_(pyarrow.float64(), width)
+    fields = [("X", lists), ("y", pyarrow.float64()), ("qid", pyarrow.string())]
+    return pyarrow.schema(fields if has_ids else fields[:2])
 
 
 def _lines(file: IO[bytes], kind: str, name: str) -> list[bytes]:
@@ -138,23 +127,23 @@ class Source(NamedTuple):
     engine : callable or None
         Returns the engine that works on the source, given the names of the columns that are read.
         With None, the caller chooses one.
-    files : SeenFiles
-        The files that hold the rows, as they are before anything of them is read.
+    files : sequence of str
+        The files that hold the rows, none of which may be written meanwhile.
     folders : collection of str
         The columns whose values stand in the names of folders, such as ``day=1``, not in files.
     is_text : bool
         Whether the rows stand in files of text, whose types are guessed.
-    advice : str
-        What arrays and LETOR files, whose columns have no names, need to have query ids.
+    is_letor : bool
+        Whether the rows stand in LETOR files, whose columns have no names.
     """
 
     partitions: tuple[Partition, ...]
     schema: Any
     engine: Any = None
-    files: SeenFiles = NO_FILES
+    files: Sequence[str] = ()
     folders: Collection[str] = ()
     is_text: bool = False
-    advice: str = ""
+    is_letor: bool = False
 
     def typed(self, columns: Columns) -> Columns:
         """Return the columns with the types that files of text are read as.
@@ -231,7 +220,11 @@ def _of_arrow(source: Any, module: str) -> Source:
             f"batches, got {type(source).__name__}"
         )
     table = to_arrow(source)
-    return _of_stream(table.schema, lambda names, _: in_batches(table.select(names)), "the table")
+    return _of_stream(table.schema, partial(_of_table, table), "the table")
+
+
+def _of_table(table: Any, names: list[str], _: object) -> list[Any]:
+    return table.select(names).to_batches(limits.now.batch_rows)
 
 
 def _of_lazy_frame(frame: Any, names: list[str], _: object) -> Iterable[Any]:
@@ -288,18 +281,13 @@ SEPARATORS = {"csv": ",", "tsv": "\t"}
 def _of_paths(names: list[str]) -> Source:
     import pyarrow
 
-    filesystem = None
-    if any("://" in name for name in names):
-        with readable(names[0]):
-            pairs = [pyarrow.fs.FileSystem.from_uri(name) for name in names]
-        filesystem, found = pairs[0][0], [path for _, path in pairs]
-    else:
+    found = names
+    if "://" not in names[0]:
         found = [one for name in names for one in _expanded(name)]
         if all(os.path.isfile(name) and looks_like_letor(name) for name in found):
             return _of_letor(found)
     kind = _format(found)
-    separated = kind in SEPARATORS
-    if separated:  # a value in quotes may go on in the next line
+    if kind in SEPARATORS:  # a value in quotes may go on in the next line
         options = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[kind], newlines_in_values=True)
         numbers = pyarrow.csv.ConvertOptions(null_values=sorted(GAPS))
         kind = pyarrow.dataset.CsvFileFormat(options, convert_options=numbers)
@@ -307,25 +295,16 @@ def _of_paths(names: list[str]) -> Source:
         dataset = pyarrow.dataset.dataset(
             found[0] if len(found) == 1 else found,
             format=kind,
-            filesystem=filesystem,
             partitioning="hive",
         )
     _refuse_lakes(dataset)
     if not dataset.files:
         raise ValueError(f"{shown(names[0])}: found no file to read")
-    columns = dataset.schema.names
-    if separated and len(columns) == 1 and re.search("[,;\t|]", columns[0]):
-        raise ValueError(
-            f"{shown(names[0])}: found a single column {columns[0]!r}: columns must be separated "
-            "by commas in a file .csv, and by tabs in a file .tsv"
-        )
     return _of_dataset(dataset, unites=True)
 
 
 def _of_letor(paths: list[str]) -> Source:
-    from pyarrow.fs import LocalFileSystem
-
-    files, width = SeenFiles([(LocalFileSystem(), paths)]), max(map(count_features, paths))
+    width = max(map(count_features, paths))
     if width > limits.now.widest_letor:
         raise ValueError(
             f"{shown(paths[0])}: found {width} features, more than the {limits.now.widest_letor} "
@@ -337,8 +316,7 @@ def _of_letor(paths: list[str]) -> Source:
             f"query ids must be in all files or none: {ids[True]} has, {ids[False]} not"
         )
     parts = tuple(Partition(partial(_letor, path), shown(path)) for path in paths)
-    advice = "write the ids into the LETOR files, as qid:1 after the label of every row"
-    return Source(parts, letor_schema(width, True in ids), files=files, advice=advice)
+    return Source(parts, letor_schema(width, True in ids), files=paths, is_letor=True)
 
 
 def _expanded(name: str) -> list[str]:
@@ -401,7 +379,7 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
     """
     from pyarrow.dataset import get_partition_keys
 
-    files, is_text, schema = SeenFiles([*files_of(dataset)]), _is_text(dataset), dataset.schema
+    files, is_text, schema = _files_of(dataset), _is_text(dataset), dataset.schema
     folders: set[str] = set()
     try:
         fragments = list(dataset.get_fragments()) if hasattr(dataset, "files") else []
@@ -426,6 +404,12 @@ def _of_dataset(dataset: Any, *, unites: bool = False) -> Source:
                 schema = common_schema(schema, fragment.physical_schema)
             parts.append(Partition(partial(_of_file, fragment, shown(path)), shown(path)))
     return Source(tuple(parts), schema, None, files, folders, is_text)
+
+
+def _files_of(dataset: Any) -> list[str]:
+    """Return the paths of the files of a dataset of pyarrow; none for rows."""
+    children = [path for child in getattr(dataset, "children", ()) for path in _files_of(child)]
+    return [*getattr(dataset, "files", ()), *children]
 
 
 def _require_own_names(path: str, keys: dict[str, Any], texts: dict[tuple[str, Any], str]) -> None:
@@ -484,7 +468,7 @@ def readable(path: str, names: Sequence[str] = ()) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
         if getattr(error, "errno", None) is not None:
             raise  # an error of the system, not of the contents
         known = (cause for words, cause in CAUSES.items() if words in str(error))
@@ -533,11 +517,11 @@ def _of_dask(frame: Any) -> Source:
 
 def part_of_frame(number: int, frame: Any) -> Partition:
     """Return the partition of a frame of Dask, which is there when a worker reads it."""
-    return Partition(partial(_batches_of, frame), f"partition {number}")
+    return Partition(partial(_of_partition, frame), f"partition {number}")
 
 
-def _batches_of(frame: Any, names: list[str], _: object) -> Iterator[Any]:
-    return in_batches(to_arrow(frame[names]))
+def _of_partition(frame: Any, names: list[str], schema: object) -> list[Any]:
+    return _of_table(to_arrow(frame[names]), names, schema)
 
 
 def _of_spark(frame: Any) -> Source:
@@ -562,52 +546,16 @@ def _of_function(function: Callable[[], Any]) -> Source:
     first = next(iter(iterators[0]), None)
     if first is None:
         raise ValueError("source must yield batches, got none")
-    if not isinstance(first, (tuple, list)):
-        with readable("the source"):
-            schema = to_arrow(first).schema
-        # Copies, because the function may use its memory again.
-        return _of_stream(
-            schema, lambda names, _: (copied(to_arrow(one).select(names)) for one in function())
-        )
-    if len(first) not in (2, 3, 4):
-        raise ValueError(
-            "batches must be (X, y), (X, y, qid) or (X, y, qid, weight), got a tuple of "
-            f"{len(first)}"
-        )
-    schema = _of_arrays(first, None, 0).schema
-    stream = partial(_of_tuples, function)
-    return _of_stream(schema, stream)._replace(advice="have the function yield (X, y, qid)")
+    with readable("the source"):
+        schema = to_arrow(first).schema
+    return _of_stream(schema, partial(_copies, function))
 
 
-def _of_tuples(function: Callable[[], Any], names: list[str], schema: Any) -> Iterator[Any]:
-    first = 0
-    for batch in function():
-        table = _of_arrays(batch, schema, first)
-        first += len(table)
-        yield table.select(names)
+def _copies(function: Callable[[], Any], names: list[str], _: object) -> Iterator[Any]:
+    """Yield copies of what a function yields, because it may use its memory again.
 
-
-def _of_arrays(batch: Sequence[Any], schema: Any, first: int) -> Any:
-    """Return a copy of arrays as a table of pyarrow: a function may use their memory again.
-
-    `first` is the number of their first row.
+    Arrow's data may lie in arrays that somebody else writes to, and does not tell whether it does.
     """
-    X, y, qid, weights = (*batch, None, None)[:4]
-    try:
-        if hasattr(X, "tocsr"):
-            raise ValueError("X must be dense, got a sparse matrix: fit takes one in memory")
-        require_numbers(X, "X")
-        X = real_array(X, "X", keep_float32=True)
-        if X.ndim != 2:
-            raise ValueError(f"batches must have X of two dimensions, got {X.ndim}")
-        weights = None if weights is None else real_array(weights, "weight")
-        qid = None if qid is None else as_ids(qid, len(X))
-        table = _table_of((X, real_array(y, "y"), qid, weights))
-        if schema is not None and table.column_names != schema.names:
-            raise ValueError(
-                "batches must all have query ids or none, and so weights, got "
-                f"{', '.join(table.column_names)} after {', '.join(schema.names)}"
-            )
-    except ValueError as error:
-        raise placed_error(f"the source, rows from {first} on, counted from 0: {error}") from error
-    return copied(table)
+    for one in function():
+        table = to_arrow(one).select(names)
+        yield table.take(np.arange(len(table)))

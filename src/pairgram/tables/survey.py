@@ -2,86 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import pairgram._core as _core
-from pairgram._support.checks import AnyArray, Rows, Vector, require_finite
-from pairgram._support.files import shown
+from pairgram._support.checks import Rows, Vector, require_finite
 from pairgram._support.machine import cached_property, thread_count
 from pairgram.data.hashed_ids import hash_ids, mix
-from pairgram.data.queries import Queries
-from pairgram.tables.columns import TableRows, changed, together
-
-
-class SeenFiles:
-    """Files, and the sizes and times of change that their file systems tell.
-
-    Parameters
-    ----------
-    files : sequence of (pyarrow.fs.FileSystem, sequence of str)
-        File systems, and the paths there.
-    """
-
-    def __init__(self, files: Sequence[tuple[Any, Sequence[str]]] = ()) -> None:
-        self._files, self._marks = files, _marks(files)
-
-    @property
-    def local(self) -> list[str]:
-        """The paths of those on this machine."""
-        return [
-            path for system, paths in self._files if system.type_name == "local" for path in paths
-        ]
-
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """Within this context, the files are read, which must be the same at its end.
-
-        Of a file that has changed, this is the error, whatever else went wrong in reading it.
-
-        Raises
-        ------
-        ValueError
-            If a file has changed. The message names it.
-        """
-        try:
-            yield
-        finally:
-            for path, after in _marks(self._files).items():
-                before, text = self._marks[path], f"{shown(path)} was written again"
-                if after[0] is None:
-                    text = f"{shown(path)} no longer exists"
-                elif before[0] != after[0]:
-                    text = f"{shown(path)} had {before[0]} bytes, and has {after[0]}"
-                if before != after:
-                    raise changed(text)
-
-
-def files_of(dataset: Any) -> Iterator[tuple[Any, Sequence[str]]]:
-    """Yield the file systems of a dataset of pyarrow, and the paths there; none for rows."""
-    if hasattr(dataset, "filesystem"):
-        yield dataset.filesystem, dataset.files
-    for child in getattr(dataset, "children", ()):
-        yield from files_of(child)
-
-
-def _marks(files: Sequence[tuple[Any, Sequence[str]]]) -> dict[str, Any]:
-    """Return the sizes of files in bytes, None for one that is missing, and when they changed."""
-    marks: dict[str, Any] = {}
-    for filesystem, paths in files:
-        of_fsspec: Any = getattr(getattr(filesystem, "handler", None), "fs", None)
-        if hasattr(of_fsspec, "invalidate_cache"):
-            of_fsspec.invalidate_cache()
-        found = filesystem.get_file_info([*paths])
-        marks |= {path: (one.size, one.mtime_ns) for path, one in zip(paths, found, strict=True)}
-    return marks
-
-
-NO_FILES = SeenFiles()
+from pairgram.tables.columns import TableRows, together
 
 
 class Moments(NamedTuple):
@@ -178,20 +109,19 @@ class Survey:
     labels : ndarray of shape (n_labels,)
         A few labels, which a metric accepts only if it accepts all of the table: the lowest, the
         highest, and one that is no whole number, if there is any.
-    parts : tuple of (places, hashes, groups)
+    parts : tuple of (places, hashes)
         For queries in any order, the places of their first rows; see `TableRows.begins`. The hashes
-        of their ids, and the ids of their groups; None if they have none.
+        of their ids; None if they have none.
     """
 
     labels: Vector
-    parts: tuple[tuple[Rows, Any, Any], ...]
+    parts: tuple[tuple[Rows, Any], ...]
 
     @classmethod
     def of(cls, rows: TableRows) -> Survey:
         """Return the survey of some rows of whole queries."""
         y = np.zeros(1) if rows.y is None else rows.y
-        part = (rows.begins, hash_of_runs(rows), _groups_of_runs(rows))
-        return cls(_few(y), (part,))
+        return cls(_few(y), ((rows.begins, hash_of_runs(rows)),))
 
     def join(self, other: Survey) -> Survey:
         """Return the survey of the rows of both."""
@@ -199,19 +129,12 @@ class Survey:
         return Survey(labels, self.parts + other.parts)
 
     @cached_property
-    def queries(self) -> tuple[Any, Any, Any]:
-        """What `parts` are for all queries, in the order of the rows, which those in memory have.
-
-        Groups are numbered.
-        """
-        found: list[Any] = [
-            None if one[0] is None else np.concatenate(one) for one in zip(*self.parts, strict=True)
-        ]
-        order = np.argsort(found[0])
-        begins, hashes, groups = (None if one is None else one[order] for one in found)
-        if groups is not None:
-            groups = Queries.of_sizes(np.ones(len(order), np.int64)).groups(groups)[0]
-        return begins, hashes, groups
+    def queries(self) -> tuple[Rows, Any]:
+        """What `parts` are for all queries, in the order of the rows."""
+        places, hashes = zip(*self.parts, strict=True)
+        begins = np.concatenate(places)
+        order = np.argsort(begins)
+        return begins[order], None if hashes[0] is None else np.concatenate(hashes)[order]
 
     @property
     def begins(self) -> Rows:
@@ -222,11 +145,6 @@ class Survey:
     def n_queries(self) -> int:
         """The number of queries."""
         return len(self.begins)
-
-    @property
-    def group_of(self) -> Rows | None:
-        """The number of the group of every query, in the order of `begins`; None without groups."""
-        return self.queries[2]
 
     @property
     def scattered(self) -> int | None:
@@ -242,15 +160,6 @@ class Survey:
 def _few(y: Vector) -> Vector:
     """Return the lowest and the highest label, and one that is no whole number, if there is any."""
     return np.array([y.min(), y.max(), *y[y != np.rint(y)][:1]])
-
-
-def _groups_of_runs(rows: TableRows) -> AnyArray | None:
-    """Return the id of the group of every query; a query in two groups is an error."""
-    if rows.groups is None:
-        return None
-    queries = Queries.of_sizes(rows.sizes, rows.ids)
-    queries.groups(rows.groups)
-    return rows.groups[queries.starts()]
 
 
 def hash_of_runs(rows: TableRows) -> Any:

@@ -15,12 +15,7 @@ import numpy as np
 from pairgram._rooms import public
 from pairgram._support import limits, machine
 from pairgram._support.arrays import columns_of, kind_of, without_names
-from pairgram._support.checks import (
-    ArgumentError,
-    Vector,
-    first_not_finite,
-    verbatim,
-)
+from pairgram._support.checks import ArgumentError, Vector, verbatim
 from pairgram._support.files import shown
 from pairgram.data.blocks import Task
 from pairgram.features.gaps import known_means, known_medians, without_unknown
@@ -47,15 +42,7 @@ from pairgram.tables.passes import (
     mapped,
 )
 from pairgram.tables.sources import Partition, letor_schema
-from pairgram.tables.survey import (
-    NO_FILES,
-    Drawn,
-    SeenFiles,
-    Survey,
-    drawn_of,
-    ids_with,
-    join_drawn,
-)
+from pairgram.tables.survey import Drawn, Survey, drawn_of, ids_with, join_drawn
 
 # Rows are read into memory if this many copies fit: the parts, the whole, and one in a fit.
 COPIES = 3
@@ -73,9 +60,7 @@ class Table:
         Consecutive rows, in the order of the source. It is empty for a frame of Spark.
     engine : LocalEngine, DaskEngine or SparkEngine
         Where the rows are worked on.
-    files : SeenFiles
-        The files that hold the rows, as `scan` saw them; none if the rows are in no files.
-    folders, advice : as those of `Source`
+    files, folders, is_letor : as those of `Source`
     is_one_list : bool
         Whether rows without query ids are those of one query.
     progress : callable or None
@@ -85,9 +70,9 @@ class Table:
     layout: Columns
     partitions: tuple[Partition, ...]
     engine: Any
-    files: SeenFiles = NO_FILES
+    files: Sequence[str] = ()
     folders: Collection[str] = ()
-    advice: str = ""
+    is_letor: bool = False
     is_one_list: bool = False
     progress: Progress | None = None
     _known: dict[str, Any] = field(default_factory=dict)
@@ -102,7 +87,7 @@ class Table:
     __iter__ = __array__
 
     def __repr__(self) -> str:
-        words = ("label", "qid", "weight", "groups", "propensity")
+        words = ("label", "qid", "weight", "propensity")
         pairs = ((word, getattr(self.layout, word)) for word in words)
         named = [f"{word} {name!r}" for word, name in pairs if name is not None]
         parts = f"{len(self.partitions)} partitions" if self.partitions else "a frame of Spark"
@@ -110,14 +95,9 @@ class Table:
 
     @property
     def feature_names(self) -> list[str] | None:
-        """The names of the features; None for arrays, and for one column of lists and no other."""
+        """The names of the features; None for one column of lists and no other, as in LETOR."""
         widths = self.layout.features.values()
         return self.layout.feature_names() if len(widths) > 1 or not any(widths) else None
-
-    @property
-    def leaves_zeros_out(self) -> bool:
-        """Whether the rows come from LETOR files, in which the last features may be absent."""
-        return "LETOR" in self.advice
 
     @property
     def has_queries(self) -> bool:
@@ -140,8 +120,7 @@ class Table:
         Raises
         ------
         ValueError
-            If there are no rows; or if the files are not those that `scan` saw, or the source has
-            other numbers of rows than in an earlier pass.
+            If there are no rows, or other numbers of rows than in an earlier pass.
         """
         columns = self.layout if task.reads_features else self.layout.without_features()
         results = self._results(columns, partial(fold, task), ordered=False)
@@ -153,9 +132,11 @@ class Table:
             before = self._known.setdefault("n_rows", part.n_rows)
             for number, (old, new) in enumerate(zip_longest(before, part.n_rows, fillvalue=0)):
                 if old != new:
-                    raise changed(f"{self._name_of(number)} had {old} rows, and has {new}")
+                    name = f"partition {number}"
+                    if number < len(self.partitions):
+                        name = self.partitions[number].name
+                    raise changed(f"{name} had {old} rows, and has {new}")
             result = part.close(task)
-            next(parts, None)  # which compares the files
         if result is None:
             raise no_rows()
         return result
@@ -164,12 +145,11 @@ class Table:
         self, columns: Columns, function: Callable[..., Results], ordered: bool = True
     ) -> Generator[Any]:
         """Yield the results of a pass that are not None."""
-        with self.files.unchanged():
-            for result, n_rows in self.engine.each(self.partitions, columns, function, ordered):
-                if self.progress is not None and n_rows:
-                    self.progress(n_rows)
-                if result is not None:
-                    yield result
+        for result, n_rows in self.engine.each(self.partitions, columns, function, ordered):
+            if self.progress is not None and n_rows:
+                self.progress(n_rows)
+            if result is not None:
+                yield result
 
     def n_rows(self) -> tuple[int, ...]:
         """Return the number of rows of every partition. The first pass counts them."""
@@ -181,13 +161,7 @@ class Table:
         return self.reduce(Task(block, join, needs_queries=False))
 
     def each(self, function: Work) -> Iterator[Any]:
-        """Yield what a function makes of every batch of rows, in the order of the rows.
-
-        Raises
-        ------
-        ValueError
-            At the end, if the files are not those that `scan` saw.
-        """
+        """Yield what a function makes of every batch of rows, in the order of the rows."""
         with self._naming_infinity():
             yield from self._results(self.layout, partial(mapped, function))
 
@@ -201,9 +175,7 @@ class Table:
             yield
         except ValueError as error:
             if getattr(error, "found", None) == "infinity":
-                rows = self.for_scores().watched(None)
-                if rows.layout.fill is not None:  # which may be NaN
-                    rows = rows.filling(np.zeros(rows.n_features))
+                rows = self.for_scores().watched(None).with_gaps()
                 for _ in rows.each(partial(_refuse_infinity, rows.layout.feature_names())):
                     pass
             raise
@@ -226,28 +198,26 @@ class Table:
             self._known["survey"] = found
         return self._known["survey"]
 
-    def _name_of(self, number: int) -> str:
-        """Return what messages call a partition."""
-        known = number < len(self.partitions)
-        return self.partitions[number].name if known else f"partition {number}"
-
     def in_memory(self) -> TableRows | None:
         """Return all rows, which are read once, or None if they and their copies do not fit."""
-        return (
-            of_parts(list(self.each(lambda rows: rows)))
-            if machine.fits(self.bytes_in_memory)
-            else None
-        )
+        return self.whole() if machine.fits(self.bytes_in_memory) else None
 
-    def rows(self) -> TableRows:
-        """Return all rows in the order of the source, with query ids and without labels.
+    def whole(self) -> TableRows:
+        """Return all rows in the order of the source.
 
         Raises
         ------
         ValueError
             If there is no row.
         """
-        return of_parts(list(self.for_scores(with_ids=True).each(lambda rows: rows)))
+        parts = [*self.each(lambda rows: rows)]
+        if not parts:
+            raise no_rows()
+        return together(parts)
+
+    def rows(self) -> TableRows:
+        """Return all rows in the order of the source, with query ids and without labels."""
+        return self.for_scores(qid=self.layout.qid).whole()
 
     @property
     def bytes_in_memory(self) -> float:
@@ -320,32 +290,17 @@ class Table:
         return table, without_names(model)
 
     def _scorer_of_text(self, model: Any) -> Any:
-        """Return the scorer of a pipeline that reads text; None for other models.
-
-        Raises
-        ------
-        ValueError
-            If the table has text that only Python can encode as the model does.
-        """
+        """Return the scorer of a pipeline that was fitted to text; None for other models."""
         pipeline = getattr(model, "best_estimator_", model)
-        names = getattr(pipeline, "feature_names_in_", None)
-        own = self.with_features(names).layout
-        has_text = any(
-            kind_of(own.schema.field(name).type) not in ("numbers", "lists")
-            for name in own.features
-        )
         last: Any = pipeline.steps[-1][1] if hasattr(pipeline, "steps") else None
-        named = not self.advice and names is not None
-        if named and hasattr(last, "row_scorer"):
-            reads_text = has_text or _knows_text(pipeline)
-            return public("row_scorer")(pipeline) if reads_text else None
-        if has_text and not hasattr(pipeline, "row_scorer"):
-            raise ValueError(
-                "text of a table is for a Pipeline that was fitted to a frame, and that ends in a "
-                f"ranker of pairgram, got a {type(model).__name__}: its own predict may score the "
-                "rows in memory"
-            )
-        return None
+        names = getattr(pipeline, "feature_names_in_", None)
+        if self.is_letor or names is None or not hasattr(last, "row_scorer"):
+            return None
+        own = self.with_features(names).layout
+        kinds = {kind_of(own.schema.field(name).type) for name in own.features}
+        if kinds <= {"numbers", "lists"} and not _knows_text(pipeline):
+            return None
+        return public("row_scorer")(pipeline)
 
     def _with_texts(self, scorer: Any) -> Self:
         """Return the table with the columns that a `PipelineScorer` reads, some of which are text.
@@ -355,22 +310,21 @@ class Table:
         ValueError
             If a column is not there, or has lists of another length than in the fit.
         """
-        layout, own = self.layout, self.layout.features
-        columns = {name if name in own else name.rpartition("[")[0]: name for name in scorer.names}
-        for column, name in columns.items():
+        layout, own, features = self.layout, self.layout.features, dict[str, int]()
+        for name in scorer.names:
+            column = name if name in own else name.rpartition("[")[0]
             if column not in own:
                 text = f"{{place}} must have column {verbatim(repr(name))}, as in the fit"
                 raise ArgumentError(None, text, place="the table")
             if own[column]:
                 entries = [one.startswith(f"{column}[") for one in scorer.feature_names_in_]
                 require_width(column, sum(entries), own[column])
-        features = {column: own[column] for column in columns}
+            features[column] = own[column]
         in_files = [name for name in scorer.texts if layout.is_text and name not in self.folders]
-        gaps = dict.fromkeys(scorer.texts, frozenset[str]())
-        gaps |= {name: GAPS - scorer.texts[name] for name in in_files}
+        gaps = {name: GAPS - scorer.texts[name] for name in in_files}
+        texts = dict.fromkeys(scorer.texts, frozenset[str]()) | gaps
         schema = with_types(layout.schema, dict.fromkeys(in_files, "string"))
-        layout = replace(layout, features=features, texts=gaps, schema=schema)
-        return replace(self, layout=layout)
+        return replace(self, layout=replace(layout, features=features, texts=texts, schema=schema))
 
     def with_features(self, names: Sequence[Any] | None) -> Self:
         """Return the same table with the features of these names, if it has them all.
@@ -403,7 +357,7 @@ class Table:
         """
         table, what = self.widened(n_features).with_features(names), "the table " * (not argument)
         if table.n_features != n_features:
-            advice = "" if self.advice else ": give{= scan} their names, as {features=}"
+            advice = "" if self.is_letor else ": give{= scan} their names, as {features=}"
             raise ArgumentError(
                 argument,
                 f"{what}must have the {n_features} features of fit, got {self.n_features}{advice}",
@@ -418,7 +372,7 @@ class Table:
 
         Other tables are returned as they are.
         """
-        if not self.leaves_zeros_out or self.n_features >= width:
+        if not self.is_letor or self.n_features >= width:
             return self
         schema = letor_schema(width, self.layout.qid is not None)
         return replace(self, layout=replace(self.layout, features={"X": width}, schema=schema))
@@ -431,7 +385,9 @@ class Table:
     def require_queries(self, argument: str | None, what: str, otherwise: str = "") -> None:
         """Raise an `ArgumentError` if the rows have no query ids, which says `what` needs them."""
         if not self.has_queries:
-            advice = self.advice or "give{= scan} the column of their ids, as {qid=}"
+            advice = "give{= scan} the column of their ids, as {qid=}"
+            if self.is_letor:
+                advice = "write the ids into the LETOR files, as qid:1 after the label of every row"
             raise ArgumentError(argument, f"{what}: {advice}{otherwise}")
 
     def refuse_output(self, output: str | os.PathLike[str], name: str = "output") -> None:
@@ -443,36 +399,26 @@ class Table:
         name : str
             What the message calls it.
         """
-        target = os.path.realpath(os.fspath(output))
-        for file in self.files.local:
-            if os.path.realpath(file) == target:
-                raise ValueError(
-                    f"{name} must not be a file that the table reads, got {shown(file)}"
-                )
+        target = os.path.realpath(output)
+        if target in map(os.path.realpath, self.files):
+            raise ValueError(f"{name} must not be a file that the table reads, got {shown(target)}")
 
     def watched(self, progress: Progress | None) -> Self:
         """Return the same table, which tells `progress` how many rows have been worked on."""
         return replace(self, progress=progress)
 
-    def for_scores(self, keep: tuple[str, ...] = (), *, with_ids: bool = False) -> Self:
-        """Return the same rows without labels and weights; `keep` names further columns.
+    def for_scores(self, keep: tuple[str, ...] = (), **own: Any) -> Self:
+        """Return the same rows with their features alone; `keep` names further columns.
 
-        They have no query ids either, unless these are asked for.
+        What the layout has of its `own` is given by name.
         """
-        layout = self.layout.for_scores(keep, self.layout.qid if with_ids else None)
-        return replace(self, layout=layout)
+        others: Any = dict.fromkeys(("label", "qid", "weight", "propensity")) | own
+        return replace(self, layout=replace(self.layout, keep=keep, **others))
 
 
 def no_rows() -> ArgumentError:
     """Return the error for a table without rows."""
     return ArgumentError(None, "{place} has no rows", place="the table")
-
-
-def of_parts(parts: list[TableRows]) -> TableRows:
-    """Return the rows of parts of a table, which must have some."""
-    if not parts:
-        raise no_rows()
-    return together(parts)
 
 
 def _join_means(first: Any, second: Any) -> Any:
@@ -482,10 +428,9 @@ def _join_means(first: Any, second: Any) -> Any:
 
 
 def _refuse_infinity(names: Sequence[str], rows: TableRows) -> None:
-    if (found := first_not_finite(rows.X)) is not None:
-        what, row, column = found
+    for row, column in np.argwhere(np.isinf(rows.X))[:1].tolist():
         place = rows.place.row(row)
-        raise placed_error(f"{place}: column {names[column]!r} must be finite, got {what}")
+        raise placed_error(f"{place}: column {names[column]!r} must be finite, got infinity")
 
 
 def _knows_text(step: object) -> bool:

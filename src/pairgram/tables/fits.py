@@ -1,4 +1,4 @@
-"""Fit least squares to tables: a pass for the statistics, and one to hold queries out."""
+"""Fit rankers to the rows of a table: least squares by statistics of its folds."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import accumulate, product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+from sklearn.base import clone
+
+from pairgram._support import limits
 from pairgram._support.checks import ONE_QUERY, ArgumentError, Vector
+from pairgram._support.machine import cached_property
 from pairgram._support.row_warnings import warn_of_equal_labels
 from pairgram.data.blocks import Task
 from pairgram.data.dataset import RankingData
@@ -19,25 +24,191 @@ from pairgram.data.pairs import (
     no_pairs,
     no_training_pairs,
 )
+from pairgram.data.streams import as_stream
+from pairgram.features.inputs import FittedInputs, inputs_of_moments, whole_map
+from pairgram.features.row_values import Chain, Fill
 from pairgram.model_selection.judge import Judge
+from pairgram.model_selection.splits import held_by_default, refuse_validation
+from pairgram.rankers.preparation import QUANTILES, GivenRows, Preparation, Search, SpecOf
 from pairgram.rankers.prior import Prior
 from pairgram.rankers.ridge import Candidate, RidgeSpec
 from pairgram.solvers.formulation import Coordinates
 from pairgram.solvers.hold_out import lists_out
 from pairgram.solvers.pair_sums import PairSums
-from pairgram.solvers.path_judges import (
-    INSTEAD,
-    TWO_QUERIES,
-    PathTies,
-    spread_of,
-)
+from pairgram.solvers.path_judges import INSTEAD, TWO_QUERIES, PathTies, spread_of
 from pairgram.solvers.ridge_path import RidgePath
 from pairgram.solvers.statistics import require_gram
 from pairgram.tables.columns import TableRows
 from pairgram.tables.passes import join_by_key
+from pairgram.tables.survey import Moments
 from pairgram.tables.table import Table
-from pairgram.tables.table_blocks import Blocks, data_of_block
-from pairgram.tables.table_judge import Folds, TableJudge, linear_scores, parts_of
+from pairgram.tables.table_blocks import (
+    Blocks,
+    TableFolds,
+    TableJudge,
+    data_of_block,
+    linear_scores,
+    one_row,
+    parts_of,
+    table_metric,
+)
+
+if TYPE_CHECKING:
+    from pairgram.rankers.validation import Validation
+
+
+class GivenTable(GivenRows):
+    """The rows of a table, whose missing values are filled.
+
+    Attributes
+    ----------
+    table : Table
+    has_queries : bool
+        Whether the table has query ids.
+    prior : Prior or None
+        What the parameter `prior` says. It is read when a reader is made, and the same for all.
+    """
+
+    prior: Prior | None = None
+    _scores: Any = None  # of the prior
+
+    def __init__(self, model: Any, table: Table, preparation: Preparation) -> None:
+        """Check that the model can be fitted to the table.
+
+        Raises
+        ------
+        ValueError
+            If the model is fitted to no table; if the table has no labels, or no query ids where
+            pairs are formed within queries; or if the rows of a query do not stand together.
+        """
+        if preparation.no_table:
+            raise ValueError(preparation.no_table)
+        name = type(model).__name__
+        table.require_labels(f"{name}.fit")
+        if table.is_of_clicks and not table.survey().labels.max() > 0:
+            raise ArgumentError(
+                None, f"the table has no click: {name}.fit wants labels above 0 where one clicked"
+            )
+        self.has_queries = table.has_queries
+        if model._needs_queries:
+            table.require_queries(None, f"{name}.fit compares rows within queries")
+        table.survey()
+        self._preparation, filler = preparation, preparation.filler
+        self.table = table if filler is None else table.filled(filler.checked_value())
+        model.n_features_in_ = self.table.n_features
+        model.__dict__.pop("feature_names_in_", None)
+        if self.table.feature_names is not None:
+            model.feature_names_in_ = np.array(self.table.feature_names, dtype=object)
+
+    def spec_of(self, spec: SpecOf) -> SpecOf:
+        """Return what is fitted to rows like these: to labels or clicks."""
+        return spec.of_clicks() if self.table.is_of_clicks else spec
+
+    @property
+    def fill(self) -> Fill | None:
+        """What takes the place of missing values, or None."""
+        filler, table = self._preparation.filler, self.table
+        return filler and clone(filler)._of(table.layout.fill, table.feature_names)
+
+    @cached_property
+    def _drawn(self) -> RankingData:
+        """At most `Limits.sample_rows` rows, which do not depend on the partitions."""
+        rows = self.table.sample(limits.now.sample_rows).rows
+        assert rows.y is not None
+        return RankingData.delimit(rows.X, rows.y, sample_weight=rows.weights)
+
+    @cached_property
+    def _moments(self) -> Moments:
+        """What scales are made of; they are exact."""
+        return self.table.of_rows(Moments.of, Moments.join)
+
+    def fitted(self, way: Chain) -> Blocks[RankingData]:
+        """Return the blocks of the table with inputs, a map, and the scores of the prior.
+
+        Quantiles, landmarks and the widths of kernels are found from rows that are drawn.
+        """
+        table, kind, preparation = self.table, way.kind, self._preparation
+        draws = way.then is not None or kind in QUANTILES
+        # Otherwise the type and the number of features are enough.
+        data = self._drawn if draws else one_row(table)
+        if table.feature_names is not None:
+            data = replace(data, names=np.array(table.feature_names, dtype=object))
+        inputs: FittedInputs | None = None
+        if kind in QUANTILES:
+            inputs = preparation.inputs(data, kind)
+        elif kind is not None:
+            found = self._moments
+            variance = found.squares / (found.weight or 1.0)  # a fit refuses weights of 0
+            known = found.lowest, found.highest, found.mean, variance
+            inputs = inputs_of_moments(kind, *known, sum(table.n_rows()))
+            inputs = replace(inputs, feature_names_in_=data.names)
+        own = preparation.with_map(data, way.then, inputs)
+        if preparation.prior is not None:
+            self.prior = Prior.of(preparation.prior, whole_map(own), preparation.no_columns)
+            own = own.plus_offset(np.zeros(len(own.y)))  # so that it is known to have offsets
+            self._scores = self.prior.of_filled(table.feature_names, "the table").scores
+        own = own.take(np.arange(1))  # which the maps and inputs do not need any more
+        return Blocks(table, own, partial(data_of_block, own, self._scores))
+
+    def judge(
+        self, data: Any, search: Search, validation: Validation, exact: bool = False
+    ) -> TableJudge:
+        """Return which rows a search holds out, and what judges them.
+
+        If identities are `exact`, every query is held out in turn unless `cv` says otherwise.
+        """
+        held, folds, cv = self.table, None, search.cv
+        leaves_out = exact and validation is None and cv is None
+        refuse_validation(cv, validation is not None)
+        if validation is not None:
+            held = same_columns(self.table, validation)
+        else:
+            if cv is None:  # which warns if there are few queries
+                cv = held_by_default(held.survey().n_queries, sum(held.n_rows()))
+            folds = None if leaves_out else TableFolds.of(held, cv)
+        metric = table_metric(held, search.scoring)
+        return TableJudge(held, metric, folds, leaves_out)
+
+    def least_squares(self, spec: RidgeSpec, validation: Validation) -> dict[str, Any]:
+        """Return the attributes of a model of least squares."""
+        for one in spec.settings:
+            if one.joins_all_rows and one.compiled != "kept":
+                raise ArgumentError(
+                    None,
+                    f"{{pairs={one.kind!r}}} with {{scope='global'}} needs all rows in memory, "
+                    "because the weight of every label is needed first: give rows that fit, or "
+                    "{pairs='with_ties'}",
+                )
+        judge = None
+        if spec.search is not None:
+            all_rows = any(one.joins_all_rows for one in spec.settings)
+            exact = spec.constraint is None and not all_rows
+            judge = self.judge(None, spec.search, validation, exact)
+        ways = [self.fitted(way) for way in spec.rows.ways]
+        return fit_ridges(spec, ways, judge, self.prior, self._scores)
+
+
+def same_columns(table: Table, other: Any) -> Any:
+    """Return a validation table, after checking that it has the columns of the table of `fit`.
+
+    Raises
+    ------
+    ValueError
+        If it is no table, or has other features, no labels or no query ids.
+    """
+    given, other = other, as_stream(other)
+    if other is None:
+        raise ArgumentError(
+            "validation", f"must be a table, as X is: use scan, got {type(given).__name__}"
+        )
+    other = other.with_features_of_fit(table.n_features, table.feature_names, "validation")
+    if other.has_queries != table.has_queries:
+        raise ArgumentError(
+            "validation", "must have query ids if the table of fit has, and only then"
+        )
+    other.require_labels("validation")
+    other.survey()
+    return other.filling(table.layout.fill)
 
 
 class Totals(NamedTuple):
@@ -106,7 +277,7 @@ def statistics_of(
     table: Table,
     readers: Sequence[Reader],
     settings: Sequence[Pairs],
-    folds: Folds | None,
+    folds: TableFolds | None,
 ) -> Found:
     """Return the statistics of a table, which is read once."""
     whole = not all(one.joins_all_rows for one in settings)  # one scope holds for all of them
@@ -117,7 +288,7 @@ def statistics_of(
 def _statistics(
     readers: Sequence[Reader],
     settings: Sequence[Pairs],
-    folds: Folds | None,
+    folds: TableFolds | None,
     rows: TableRows,
 ) -> Found:
     """Return the statistics of some rows of whole queries, for every reader and fold."""
@@ -163,21 +334,17 @@ def solve_path(
         alphas, solved = coordinates.constrained(total, alphas, scale)
         found = [coordinates.constrained(rest, alphas, scale)[1] for rest in rests]
         return alphas, solved, partial(linear_scores, found or [solved])
-    by_identities = judge.leaves_out and judge.folds is None
-    ridge = total.decompose(scale=scale, basis=by_identities)
+    ridge = total.decompose(scale=scale, basis=judge.leaves_out)
     if alphas is None:
         alphas = ridge.default_alphas(coordinates.data.offset is not None)
     rounding = ridge.rounding(coordinates.data.dtype)
     ties = PathTies.at(ridge, alphas, whole.spread, rounding)
-    if by_identities:
+    if judge.leaves_out:
         if whole.n_with_pairs < 2:
             raise ArgumentError(None, f"{TWO_QUERIES}{{={INSTEAD}}}", found=ONE_QUERY)
         scores = partial(_left_out_scores, settings, ridge, ties)
     else:
-        paths = [
-            rest.path_at(ridge.factor) if judge.leaves_out else rest.decompose(scale=scale)
-            for rest in rests
-        ] or [ridge]
+        paths = [rest.decompose(scale=scale) for rest in rests] or [ridge]
         scores = partial(_fold_scores, [path.coef(ties.alphas) for path in paths], ties)
     return alphas, ridge.coef(alphas), scores
 
@@ -197,14 +364,14 @@ def _fold_scores(coefs: Sequence[Vector], ties: PathTies, judge: Judge, fold: in
     return ties.join(scores, judge.data.queries)
 
 
-def _rests(parts: dict[int, Totals], folds: Folds, settings: Pairs) -> list[PairSums]:
-    """Return the statistics of the folds that train the model of every fold that is held out."""
+def _rests(parts: dict[int, Totals], folds: TableFolds, settings: Pairs) -> list[PairSums]:
+    """Return the statistics of all folds but one, for every fold."""
     own = [parts[fold] for fold in range(folds.n)]
-    before, after = [[], *([one] for one in accumulate(own, Totals.join))], list[Totals]()
-    rests: list[Totals] = []
-    for fold in range(folds.n - 1, folds.first - 1, -1):
-        rests.insert(0, reduce(Totals.join, before[fold] + ([] if folds.is_forward else after)))
-        after = [reduce(Totals.join, [own[fold], *after])]
+    before = [*accumulate(own, Totals.join)]
+    after = [*accumulate(reversed(own), lambda later, one: one.join(later))][::-1]
+    rests = [
+        reduce(Totals.join, before[:fold][-1:] + after[fold + 1 :][:1]) for fold in range(folds.n)
+    ]
     for number, rest in enumerate(rests):
         if not rest.has_pairs(settings):
             raise no_training_pairs(number)
