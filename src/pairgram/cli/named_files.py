@@ -154,11 +154,12 @@ def scan(given: Any, file: str, width: int = 0, **own: Any) -> Any:
     """
     if file == "-":
         raise ValueError("FILE must not be -, standard input, if it is a table")
-    with naming_file(file):
-        told = {**given.columns, **own}
-        told.pop("missing", None)  # which is for the model
-        if (groups := told.pop("groups", None)) and not told.get("features"):
-            told["exclude"] = [*(told.get("exclude") or ()), groups]
+    told = {**given.columns, **own}
+    told.pop("missing", None)  # which is for the model
+    groups, called = told.pop("groups", None), "exclude" if told.get("exclude") else "groups"
+    if groups and not told.get("features"):
+        told["exclude"] = [groups, *(told.get("exclude") or ())]
+    with naming_file(file, exclude=called):
         table = public("scan")(file, **told)
     if getattr(given, "one_query", False):  # rows without ids are one list
         table = replace(table, is_one_list=True)

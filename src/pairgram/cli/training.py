@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import skew
 
 import pairgram
-from pairgram._rooms import public
+from pairgram._rooms import public, room_with
 from pairgram._support.checks import ArgumentError
 from pairgram._support.files import printable, shown
 from pairgram._support.parameters import OF_DISTANCES, check_text
@@ -272,8 +272,8 @@ def _in_memory(given: Any, file: str, table: Any) -> tuple[tuple[Any, Any], Sett
     rows = (table if given.features and not given.missing else table.with_gaps()).in_memory()
     if rows is None:
         raise MemoryError(
-            f"{shown(file)}: the model needs all of its rows: take --model rankrls without --groups, "
-            "and with --valid if they are one query, which reads them in blocks"
+            f"{shown(file)}: the model needs all of its rows: take --model rankrls without "
+            "--groups, and with --valid if they are one query, which reads them in blocks"
         )
     X, named = rows.X, {"qid": rows.query}
     if table.feature_names is not None:
