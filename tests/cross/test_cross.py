@@ -157,6 +157,14 @@ def test_a_side_may_be_mapped_before(lists):
     np.testing.assert_allclose(model.predict(lists.X), other.predict(H), atol=1e-8)
 
 
+@pytest.mark.parametrize("of", [slice(None, -2), slice(-4, -2), slice(1, None, -1), slice(0, 2)])
+def test_slices_are_those_of_python(of):
+    X = np.arange(12.0).reshape(3, 4)
+    chosen = pg.Cross(of, slice(-2, None)).fit(X)
+    assert chosen.left_.tolist() == list(range(4))[of]
+    assert chosen.right_.tolist() == [2, 3]
+
+
 def test_statistics_tables_and_svm(lists, tmp_path):
     order = np.argsort(lists.qid, kind="stable")
     X, y, qid = lists.X[order], lists.y[order], lists.qid[order]

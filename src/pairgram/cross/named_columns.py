@@ -31,8 +31,9 @@ def column_numbers(
     if columns is None:
         return np.empty(0, np.int64)
     if isinstance(columns, slice):
-        end = n_features if columns.stop is None else columns.stop
-        columns = range(columns.start or 0, end, columns.step or 1)
+        ends = [end for end in (columns.start, columns.stop) if end is not None]
+        if all(-n_features <= end <= n_features for end in ends):
+            columns = range(*columns.indices(n_features))
     listed = [columns] if isinstance(columns, str) or not np.iterable(columns) else columns
     known = [] if names is None else list(names)
     places = {name: place for place, name in enumerate(known)}
