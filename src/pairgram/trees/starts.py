@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from pairgram._support.arrays import take_rows
 from pairgram._support.checks import ArgumentError, Rows, Vector
+from pairgram.data.queries import as_ids
 from pairgram.model_selection.splits import QueryKFold
 from pairgram.rankers.linear_ranker import LinearSearch
 
@@ -83,12 +84,17 @@ def starts(
     """
     if not isinstance(search, LinearSearch):
         raise TypeError(f"search must be a search, such as RankRLSCV(), got {search!r}")
-    ids, labels = np.asarray(qid), np.asarray(y)
+    labels = np.asarray(y)
+    ids = as_ids(qid, np.size(labels))
     folds = QueryKFold(5, shuffle=True, random_state=0) if cv is None else cv
+    if not isinstance(folds, QueryKFold):
+        raise ArgumentError("cv", f"must be a QueryKFold, such as QueryKFold(3), got {cv!r}")
     for train, held in folds.split(X, qid=ids):
         model: Any = clone(search)
         model.fit(take_rows(X, train), labels[train], qid=ids[train])
         scores = model.held_out_
+        if scores is None:
+            raise TypeError(f"search must hold rows out, got {search!r}")
         if not np.isfinite(scores).all():
             text = "must hold every row out: leave cv of the search to its default, or give folds"
             raise ArgumentError("search", text)
