@@ -137,6 +137,17 @@ def test_linear_models_that_cannot_be_told_apart_are_averaged(settings):
 
 
 @pytest.mark.usefixtures("columns_alone")
+def test_a_mean_of_rows_in_any_order_is_held_out_query_by_query(columns_alone):
+    rows = np.random.default_rng(0).permutation(len(y))
+    tables = []
+    for order in (np.arange(len(y)), rows):
+        model = AutoRanker(time_budget=None).fit(X[order], y[order], qid=qid[order])
+        table = model.cv_results_
+        (at,) = (k for k, name in enumerate(table["param_features"]) if name.startswith("mean of"))
+        tables.append((table["mean_test_score"][at], table["std_test_score"][at]))
+    np.testing.assert_allclose(*tables)
+
+
 def test_weights_and_a_validation_set_of_a_mean():
     weights = np.ones(len(y))
     weights[qid == 3] = 0

@@ -246,7 +246,8 @@ class _Course:
         try:
             with without_row_warnings(), until(self.end, self.slowness):
                 held = None if validation is None else rows.held(validation, rows.data)
-                judge = Judge.make(rows.data, self.common["cv"], held, best.scoring_)
+                told = self.common["cv"], held, best.scoring_
+                judge = Judge.make(rows.data, *told, exact=True)  # as the trials, if cv is None
                 mean, deviation = mean_of_columns(
                     members, rows.data, self.spec.rows, judge, held_rows
                 )
