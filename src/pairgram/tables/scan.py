@@ -230,7 +230,7 @@ def read_labels(source: object, label: str | None, qid: str | None = None) -> tu
 
 
 def _measured(table: ScannedTable) -> ScannedTable:
-    """Return the table with the lengths of all lists: those of the first row."""
+    """Return the table with the lengths of all lists: those of the first ones."""
     known = table.layout.features
     unknown = [name for name, width in known.items() if width == UNKNOWN]
     if not unknown:
@@ -244,7 +244,8 @@ def _measured(table: ScannedTable) -> ScannedTable:
 
 def _first_lengths(rows: TableRows) -> list[int]:
     """Return the lengths of the first lists of the columns that are kept; 0 for none."""
-    return [len(column[0].as_py() or ()) for column in rows.kept.columns]
+    firsts = [column.drop_null().slice(0, 1).to_pylist() for column in rows.kept.columns]
+    return [len(first[0]) if first else 0 for first in firsts]
 
 
 def _columns(source: Source, named: dict[str, Any], features: Any, exclude: Any) -> Columns:
