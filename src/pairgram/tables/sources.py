@@ -109,6 +109,9 @@ CAUSES = {
     "straddling object": "a value in quotes is longer than 1 MiB, or a quote is never closed: "
     "write a quote within a value twice, and the value in quotes",
     "codec can't decode": "it is not text in UTF-8: convert it first",
+    "surrogates not allowed": "pyarrow takes names in UTF-8 alone: rename it",
+    "Expected a local filesystem path": "scan takes one address, or a dataset of several: "
+    "pyarrow.dataset.dataset(paths, filesystem=...)",
     "invalid UTF8 data": "it is not text in UTF-8: convert it first, as iconv -f LATIN1 -t UTF-8 "
     "does",
 }
@@ -468,7 +471,7 @@ def readable(path: str, names: Sequence[str] = ()) -> Iterator[None]:
 
     try:
         yield
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeError, KeyError) as error:
         if getattr(error, "errno", None) is not None:
             raise  # an error of the system, not of the contents
         known = (cause for words, cause in CAUSES.items() if words in str(error))
