@@ -240,7 +240,8 @@ def compare(
     -----
     The p-values are two-sided, for differences that are paired by query. The randomisation test
     needs no assumption about their distribution [1]_. ``scipy.stats.ttest_rel`` of two columns of
-    `Comparison.values` is the t test.
+    `Comparison.values` is the t test, with ``nan_policy="omit"`` where a metric is undefined (NaN)
+    in some queries.
     Intervals are those of the percentile bootstrap, which resamples queries. They are not corrected
     for their number. ``scipy.stats.bootstrap`` of columns of `Comparison.values` makes others.
 
