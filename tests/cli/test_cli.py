@@ -753,6 +753,7 @@ def test_an_interruption_that_ends_in_an_error_of_a_lock(file, tmp_path, monkeyp
         ("2^1,2,3", [2.0, 3.0]),
         ("4^-1:4^1,9", [0.25, 1.0, 4.0, 9.0]),
         ("0,1", [0.0, 1.0]),
+        ("0.0,1", [0.0, 1.0]),
     ],
 )
 def test_parse_grid(text, values):

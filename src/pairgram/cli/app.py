@@ -69,7 +69,7 @@ def run(given: list[str]) -> int:
 
         print_lines([f"pairgram {pairgram.__version__}"])
     elif name not in COMMANDS:
-        raise unknown("option" if name[0] == "-" else "command", name, COMMANDS)
+        raise unknown("option" if name.startswith("-") else "command", name, COMMANDS)
     elif everything := {"-h", "--help", "--help-all"}.intersection(given):
         print_lines([parser_of(name, "--help-all" in everything).format_help().rstrip()])
     else:

@@ -14,6 +14,7 @@ from typing import Any
 import pairgram
 from pairgram._rooms import public, room_with
 from pairgram._support import limits
+from pairgram._support.arrays import require_columns
 from pairgram._support.checks import NO_COLUMN, NO_NUMBERS, ArgumentError
 from pairgram._support.files import WRITTEN, naming, printable, replacing, shown
 from pairgram.cli.report import count, notes, print_lines, working
@@ -158,6 +159,10 @@ def scan(given: Any, file: str, width: int = 0, **own: Any) -> Any:
     told.pop("missing", None)  # which is for the model
     groups, called = told.pop("groups", None), "exclude" if told.get("exclude") else "groups"
     if groups and not told.get("features"):
+        source = room_with("command line", "source_of")(file)
+        if not source.is_letor:
+            with naming_file(file):
+                require_columns([groups], source.schema.names, "groups", "the table")
         told["exclude"] = [groups, *(told.get("exclude") or ())]
     with naming_file(file, exclude=called):
         table = public("scan")(file, **told)

@@ -116,7 +116,8 @@ def has_long_tail(X: Any) -> bool:
     """Tell whether a column of more than two values is skewed, as prices are."""
     X = np.nan_to_num(np.asarray(X, np.float64))
     X = X[:, ((X.min(0) < X) & (X.max(0) > X)).any(0)]
-    return bool((np.abs(skew(X)) > SKEWED).any())
+    with np.errstate(all="ignore"):  # infinities, which the fit names
+        return bool((np.abs(skew(X)) > SKEWED).any())
 
 
 def chosen(model: Any) -> Settings:

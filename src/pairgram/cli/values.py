@@ -35,7 +35,8 @@ def parse_grid(text: str, option: str) -> list[float]:
             raise ValueError(
                 f"{option} takes numbers and ranges such as 0.1,1,10 or 2^-15:2^24; got {item!r}"
             )
-        if not all(0 < value < math.inf for value in own) and (option, base) != ("--alphas", "0"):
+        least = 0.0 if option == "--alphas" and float(base) == 0 else math.ulp(0.0)
+        if not all(least <= value < math.inf for value in own):
             raise ValueError(f"{option}: each must be finite and > 0, got {item!r}")
         values += own
     return list(dict.fromkeys(values))
