@@ -105,7 +105,7 @@ def test_positions_of_a_later_page_of_solr():
 
 
 def test_ids_of_other_members():
-    doc = {"sku": "s7", "[features]": "f=1"}
+    doc = {"sku": ["s7"], "[features]": "f=1"}
     line = {"search": "q", "response": {"docs": [doc]}}
     found = read_feature_log([line], "solr", query="search", document="sku")
     assert found["docno"].tolist() == ["s7"] and found["qid"].tolist() == ["q"]

@@ -132,6 +132,8 @@ def read_feature_log(
                 docno = _first(hit, ids)
                 if docno is None:
                     raise ValueError(f"want the id of every document, as {'.'.join(ids[0])}")
+                if isinstance(docno, list) and len(docno) == 1:  # of a multi-valued field of Solr
+                    (docno,) = docno
                 (name,) = id_texts([docno], 1, "documents")
                 if name in own:
                     again = "give every time that a query was shown an id of its own"
