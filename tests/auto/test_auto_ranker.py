@@ -240,19 +240,19 @@ def test_standard_errors_have_the_weights_of_queries(linear):
     X, y, qid, _ = linear
     weights = np.random.default_rng(0).uniform(0.1, 3, 40)
     weights[30:] = 0.0  # which counts as absent
-    pairs = "with_ties", "without_ties"
+    ways = None, "raw+quantile"
     values = [
-        RankRLSCV(pairs=one, scoring="ndcg@5")
+        RankRLSCV(feature_map=one, scoring="ndcg@5")
         .fit(X, y, qid=qid, query_weight=weights[qid])
         .per_query_["ndcg@5"]
-        for one in pairs
+        for one in ways
     ]
     leads, share = values[1] - values[0], weights / weights.sum()
     lead = share @ leads
     expected = np.sqrt((share**2 * (leads - lead) ** 2).sum() * 30 / 29)
     model = AutoRanker(time_budget=None, scoring="ndcg@5")
     trials = model.fit(X, y, qid=qid, query_weight=weights[qid]).trials_
-    assert trials["pairs"][:2].tolist() == [*pairs]
+    assert trials["inputs"][:2].tolist() == [*ways]
     assert trials["lead"][1] == pytest.approx(lead, rel=1e-9)
     assert trials["standard_error"][1] == pytest.approx(expected, rel=1e-9)
 

@@ -173,13 +173,13 @@ def trials(task: Task, random_state: RandomState) -> list[Trial]:
     """Return all trials for a task, in the order in which they are made.
 
     Linear models come first. Inputs and pairs take turns among them, so that few trials have tried
-    some of both.
+    some of both; quantiles come second, because columns with long tails hide all else.
     """
     kinds = [
         kind for kind in KINDS if (kind.takes_sparse if task.sparse else kind.name != "maxabs")
     ]
     pairs = itertools.product(enumerate(kinds), enumerate(task.choices))
-    in_turn = sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0])
+    in_turn = sorted(pairs, key=lambda pair: (pair[0][0] + pair[1][0], pair[1][0]))
     found = [
         Trial(COLUMNS, kind.name, _linear(task, kind), choice=choice)
         for (_, kind), (_, choice) in in_turn
