@@ -400,10 +400,11 @@ class Judge(BaseJudge):
         if metric.family == "ips_dcg" and validation is None:
             _refuse_cut_lists(data, splits)
         try:
-            labels = metric.judged_labels(scored.y, scored.judgements)
-            scored = scored if labels is scored.y else replace(scored, y=labels)
+            if metric.clip or scored.judgements is not None:
+                labels = metric.judged_labels(scored.y, scored.judgements)
+                scored = replace(scored, y=labels)
             if tests is not None:
-                scored = _test_rows(replace(data, y=labels), *tests)
+                scored = _test_rows(scored, *tests)
             check_labels((metric,), scored.y, are_all=True)
         except ValueError as error:
             raise ValueError(f"scoring={metric.name!r}: {error}") from None
@@ -502,8 +503,6 @@ class Judge(BaseJudge):
             scores = scores + self.scored.offset
         values = counted.values(self.metric, scores)
         judged = Judged.of(values, counted.weights, split_of, len(self.splits or ()))
-        if np.isnan(judged.means).all():
-            return judged
         best = best_of(judged.means, self.metric)
         queries = (self.scored if self.tests is None else self.data).queries
         own = scores[best].copy(), values[best].copy()  # without those of the other models
