@@ -201,7 +201,7 @@ def test_offsets_are_subtracted(n_estimators):
     model = pg.ELMRank(0.1, 8.0, **named).fit(X, y, offset=offset)
     expected = pg.ELMRank(0.1, 8.0, **named).fit(X, y - offset)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-10)
-    validation = (Xv, yv, None, {"offset": held})
+    validation = (Xv, yv, None, held)
     search = pg.ELMRankCV(**GRID, **named, scoring="pairwise_squared_error")
     search.fit(X, y, offset=offset, validation=validation)
     np.testing.assert_allclose(search.held_out_, search.predict(Xv) + held, rtol=1e-8)

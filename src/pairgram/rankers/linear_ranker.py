@@ -589,13 +589,12 @@ class LinearSearch(LinearRanker):
             every query, and folds are folds of groups. `cv` of a search says more. Without query
             ids, if a fit does not depend on them, the metric takes groups for queries. Groups say
             nothing beside a validation set, which is what is held out.
-        validation : (X, y), (X, y, qid) or (X, y, qid, others), table of `scan`, or None
+        validation : (X, y), (X, y, qid) or (X, y, qid, offset), table of `scan`, or None
             A validation set, such as a `LetorData` of `load_letor_folds`. Its rows are held out,
             and `cv` must then be None. It needs query ids if `fit` gets `qid`, and offsets if `fit`
-            gets `offset`: others is ``{"offset": ...}``, or the offsets alone. Its y are `Clicks`,
-            or `Preferences` of its own rows, if those of `fit` are. All its rows have weight 1. If
-            X is a table, it is a table with the same features, whose weights count in the mean over
-            queries.
+            gets `offset`. Its y are `Clicks`, or `Preferences` of its own rows, if those of `fit`
+            are. All its rows have weight 1. If X is a table, it is a table with the same features,
+            whose weights count in the mean over queries.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Validation = (
         tuple[RowsLike, ArrayLike]
         | tuple[RowsLike, ArrayLike, ArrayLike | None]
-        | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | Mapping[str, ArrayLike] | None]
+        | tuple[RowsLike, ArrayLike, ArrayLike | None, ArrayLike | None]
         | Stream
         | None
     )
@@ -52,12 +52,8 @@ def held_rows(
             "validation",
             f"must be (X, y), (X, y, qid) or (X, y, qid, offset), got {type(validation).__name__}",
         )
-    X, y, qid, others = (*validation, None, None)[:4]
+    X, y, qid, offset = (*validation, None, None)[:4]
     try:
-        named = others if isinstance(others, Mapping) else {"offset": others}
-        if unknown := [name for name in named if name != "offset"]:
-            raise ArgumentError("validation", f"may tell 'offset' of its rows, got {unknown[0]!r}")
-        offset = named.get("offset")
         if qid is None and info.qid is not None:
             raise ArgumentError("validation", "is (X, y), but fit has query ids: give (X, y, qid)")
         if (offset is None) != (info.offset is None):
