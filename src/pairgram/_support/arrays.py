@@ -191,6 +191,13 @@ def columns_of(features: Sequence[str], known: Container[str]) -> tuple[list[str
     return columns, widths
 
 
+def features_among(features: Sequence[str], known: Container[str], but: str | None) -> list[str]:
+    """Return those of some features whose columns are known, without those of one column."""
+    columns, widths = columns_of(features, known)
+    own = (one for one in columns if one in known and one != but)
+    return [name for one in own for name in (entries_of(one, widths.get(one, 0)) or [one])]
+
+
 def with_entries(X: Any, name: str = "X") -> Any:
     """Return a frame in which columns of lists are replaced by those of their entries.
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import os
 import sys
-from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
 from pairgram._rooms import public, room_with
-from pairgram._support.arrays import columns_of, entries_of
+from pairgram._support.arrays import features_among
 from pairgram._support.files import WRITTEN, naming, printable, replacing, shown
 from pairgram.cli import named_files
 from pairgram.cli.named_files import load_trec, naming_file
@@ -93,7 +92,7 @@ def _side(model: Any, file: str, column: str, option: str) -> tuple[Any, Any]:
     import pyarrow
 
     ids, schema = _ids(file, column, option), room_with("command line", "source_of")(file).schema
-    own = _features_among(list(map(str, model.feature_names_in_)), schema.names, column)
+    own = features_among(list(map(str, model.feature_names_in_)), schema.names, column)
     if not own:
         return ids, np.empty((len(ids), 0))
     with naming_file(file):
@@ -120,10 +119,3 @@ def _known(file: str, pairs: list[Any], known: list[Any]) -> Any:
             raise ValueError(f"--exclude {text}")
         warn(f"note: {text}")
     return [own[there] for own in pairs]
-
-
-def _features_among(features: Sequence[str], known: Container[str], but: str | None) -> list[str]:
-    """Return those of some features whose columns are known, without those of one column."""
-    columns, widths = columns_of(features, known)
-    own = (one for one in columns if one in known and one != but)
-    return [name for one in own for name in (entries_of(one, widths.get(one, 0)) or [one])]

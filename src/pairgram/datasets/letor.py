@@ -101,9 +101,10 @@ class _Streams(io.RawIOBase):
                         return 0
                     packed = more.lstrip(b"\0")
                 self._stream = self._begin()
-            elif self._stream.needs_input:
-                if not (packed := self._raw.read(limits.now.packed_bytes)):
-                    raise EOFError("the file ends within a stream")
+            elif self._stream.needs_input and not (
+                packed := self._raw.read(limits.now.packed_bytes)
+            ):
+                raise EOFError("the file ends within a stream")
             text = self._stream.decompress(packed, len(buffer))
         buffer[: len(text)] = text
         return len(text)

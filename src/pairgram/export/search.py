@@ -188,9 +188,9 @@ def _require_layers(form: Form) -> None:
         name = getattr(node, "name", "gaussian")
         if name not in IN_SOLR:
             kernel = getattr(node, "kernel", None)
+            what = f"{name} nodes" if kernel is None else f"{kernel.name} kernel"
             raise ValueError(
-                f"Solr's NeuralNetworkModel has no {f'{kernel.name} kernel' if kernel else f'{name} nodes'}: "
-                "take to_onnx, for an engine such as "
+                f"Solr's NeuralNetworkModel has no {what}: take to_onnx, for an engine such as "
                 "Vespa that reads ONNX, or sigmoid, tanh or relu nodes"
             )
     if len(below) > 1 or (below and any(form.tree.entries(0))):

@@ -120,14 +120,14 @@ class Nystroem(OfKernel, FeatureMap):
 
     Notes
     -----
-    Let m be the number of landmarks and r ≤ m the number of features. `fit` takes O(m³) time and
-    48 m² bytes. If all eigenvalues are kept, Cholesky factors take the place of eigenvectors, which
-    is several times faster. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per kernel value.
-    Kernel values are computed in float64 for rows of either dtype, because whitening multiplies
-    rounding errors by up to ``1 / sqrt(tol)``. For float32 rows and a kernel with k(x, x) = 1, they
-    are centred, and then whitened in float32: inner products of features are off by 1e-7 to 1e-6.
-    To predict, rankers multiply their coefficients by `whitening_`, which leaves 2 n_features + 2
-    flops per kernel value. CSR rows are made dense block by block.
+    Let m be the number of landmarks and r ≤ m the number of features. `fit` takes O(m³) time and 48
+    m² bytes. If all eigenvalues are kept, Cholesky factors take the place of eigenvectors, which is
+    several times faster. `transform` takes n · m · (2 n_features + r) flops and about 1 ns per
+    kernel value. Kernel values are computed in float64 for rows of either dtype, because whitening
+    multiplies rounding errors by up to ``1 / sqrt(tol)``. For float32 rows and a kernel with k(x,
+    x) = 1, they are centred, and then whitened in float32: inner products of features are off by
+    1e-7 to 1e-6. To predict, rankers multiply their coefficients by `whitening_`, which leaves 2
+    n_features + 2 flops per kernel value. CSR rows are made dense block by block.
 
     `fit` gives the ``UserWarning`` of `kernel_matrix` for columns that hardly change the kernel.
 

@@ -301,8 +301,7 @@ def require_memory(
     basis : bool
         Whether eigenvectors will be needed.
     """
-    alone = 8 if not path else 24 if basis or not has_band(n_rows) else 12
-    per_square = alone
+    per_square = 8 if not path else 24 if basis or not has_band(n_rows) else 12
     kernel = "besides" if feature_map is None else "with"
     features = f", and {feature_bytes / 2**30:.3g} GiB of features" if feature_bytes else ""
     memory.require(
