@@ -54,12 +54,9 @@ KINDS = {
     "tanh nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("tanh"))), INPUTS),
     "relu nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("relu"))), INPUTS),
     "ELMRank": (lambda i: ELMRank(n_nodes=10, feature_map=i, random_state=0), INPUTS),
-    "nodes of five kinds": (
-        lambda i: RankRLS(
-            feature_map=row_value(i, _nodes(["tanh", "gaussian", "hardlim", "sine", "linear"]))
-        ),
-        INPUTS,
-    ),
+    "gaussian nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("gaussian"))), INPUTS),
+    "hardlim nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("hardlim"))), INPUTS),
+    "sine nodes": (lambda i: RankRLS(feature_map=row_value(i, _nodes("sine"))), INPUTS),
     "Fourier": (
         lambda i: RankRLS(feature_map=row_value(i, RandomFourier(20, random_state=0))),
         INPUTS,

@@ -100,14 +100,9 @@ MODELS = {
     "tanh": (lambda: RankRLS(feature_map=make_pipeline(Quantile(), nodes("tanh"))), NODES),
     "relu": (lambda: RankRLS(feature_map=make_pipeline(Quantile(raw=True), nodes("relu"))), NODES),
     "elm": (lambda: ELMRank(n_nodes=20, feature_map="standard", random_state=0), NODES),
-    "several": (
-        lambda: RankRLS(
-            feature_map=make_pipeline(
-                Standard(), nodes(["tanh", "gaussian", "hardlim", "sine", "linear"])
-            )
-        ),
-        ONNX,
-    ),
+    "gaussian": (lambda: RankRLS(feature_map=make_pipeline(Standard(), nodes("gaussian"))), ONNX),
+    "hardlim": (lambda: RankRLS(feature_map=make_pipeline(Standard(), nodes("hardlim"))), ONNX),
+    "sine": (lambda: RankRLS(feature_map=make_pipeline(Standard(), nodes("sine"))), ONNX),
     "fourier": (
         lambda: RankRLS(feature_map=make_pipeline(Standard(), RandomFourier(50, random_state=0))),
         ONNX,
