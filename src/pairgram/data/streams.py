@@ -57,14 +57,11 @@ def as_stream(X: object, **arguments: Any) -> Any:
     ValueError
         If X is a stream, and one of the other arguments is not None: a stream has them itself.
     """
-    return _alone(X, arguments) if isinstance(X, Stream) else None
-
-
-def _alone(stream: Stream, arguments: dict[str, Any]) -> Stream:
-    """Return a stream after a check that nothing else tells of its rows."""
+    if not isinstance(X, Stream):
+        return None
     for name, value in arguments.items():
         if value is not None:
             column = COLUMNS.get(name)
             instead = f"give scan the column, as {{{column}=}}" if column else "a table has none"
             raise ArgumentError(name, f"must be None if X is a table: {instead}")
-    return stream
+    return X

@@ -44,7 +44,6 @@ from pairgram.rankers.prior import Prior
 from pairgram.rankers.set_search import choose_for_sets, with_units
 from pairgram.solvers.constraint import NO_MAP, NO_PRIOR, Constraint
 from pairgram.solvers.costs import ONE_RIDGE, Work
-from pairgram.solvers.dual_gram import require_memory
 from pairgram.solvers.formulation import Coordinates, PathJudge, RidgeModels, column_squares
 from pairgram.solvers.group_fits import SOLVED, RowSets, search_sets, solve_sets
 from pairgram.solvers.path_judges import (
@@ -468,13 +467,6 @@ class RidgeSpec(LeastSquares):
             n_alphas = len(default_alphas(1.0, data.offset is not None))
             n_alphas = n_alphas if self.alphas is None else len(self.alphas)
             held_out.require(settings, n_alphas)
-            if coordinates.form == "dual":
-                require_memory(
-                    len(data.y),
-                    True,
-                    data.feature_map,
-                    basis=held_out.needs_basis(settings, True),
-                )
 
     def _along(
         self,

@@ -117,17 +117,12 @@ class PathTies:
         least = max(SMALLEST_SHARE * self.largest, float(np.finfo(np.float64).tiny))
         return np.maximum(self.largest / np.maximum(self.alphas, least), self.least_ratio)
 
-    def of_pairs(self, model: int) -> float:
-        """Return the largest rounding error of a difference of two held-out scores."""
-        share = self.rounding * float(self._ratios[model])
-        return 2 * min(share, LARGEST_SHARE) * self.spread
-
     def join_differences(self, differences: Vector) -> Vector:
         """Return differences of held-out scores at the requested ridges; those of ties are 0.
 
         `differences`, (n_models, n_pairs), are those at all ridges. They are changed in place.
         """
-        bounds = np.array([self.of_pairs(model) for model in range(len(self.alphas))])
+        bounds = 2 * np.minimum(self.rounding * self._ratios, LARGEST_SHARE) * self.spread
         tied = np.flatnonzero(np.abs(differences[0]) <= bounds[0])
         close = differences[:, tied]
         close[np.abs(close) <= bounds[:, None]] = 0.0

@@ -203,7 +203,8 @@ class EigenPath:
         Divide and conquer takes O(n_features³) time and 2 n_features² words of workspace. It runs
         on one thread, so the result has the same bits for any number.
         """
-        require_time_for_eigenvectors(len(G))
+        # LAPACK cannot be interrupted, so it must end in time on a machine of half the speed too.
+        deadline().require(2 * seconds_of({"eigenvectors": float(len(G)) ** 3}))
         if loses_narrow(G.diagonal()) and (graded := cls._graded(G, g)) is not None:
             return graded
         constant = G.diagonal() == 0
@@ -419,14 +420,6 @@ class RidgePath:
 def has_band(order: int) -> bool:
     """Tell whether a path of this many unknowns takes a band form where it can."""
     return order >= limits.now.band_order
-
-
-def require_time_for_eigenvectors(order: int) -> None:
-    """Raise a TimeoutError if the time of this thread ends before eigenvectors would.
-
-    LAPACK cannot be interrupted, so they must end in time on a machine of half the speed too.
-    """
-    deadline().require(2 * seconds_of({"eigenvectors": float(order) ** 3}))
 
 
 def smallest_eigenvalue(order: int, largest: float) -> float:
