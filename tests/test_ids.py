@@ -67,7 +67,6 @@ OF_IDS = {"by", "groups", "ids", "keys", "q", "qid", "qids", "query_id", "query_
 # Modules whose ids are no longer those of callers, and what they make of them.
 DOOR = (SOURCE / "data" / "queries.py", SOURCE / "data" / "hashed_ids.py")
 AFTER_THE_DOOR = {
-    "cli/measuring.py": {"set"},  # how many queries a run lacks, by the texts in files
     # That the keys in a file are different, and the keys to save, which are numbers of 64 bits.
     "rankers/batch_fit.py": {"set", "array"},
 }
