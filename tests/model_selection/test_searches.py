@@ -107,7 +107,8 @@ def test_equally_good_settings_are_the_largest_alpha_and_the_smallest_C_in_any_o
     rising = {"n_nodes": 1, "weight_range": (0.5, 0.6), "activation": "linear"}
     parameters = {
         "ELMRankCV": {"feature_map": RandomNodes(**rising)},
-        "PointwiseELMCV": {"feature_map": RandomNodes(**rising, random_state=0)},
+        "PointwiseELMCV": {"feature_map": RandomNodes(**rising, random_state=0)}
+        | {key: getattr(PointwiseELMCV, key) for key in ("n_nodes", "activation")},
         "RankSVMCV": {"feature_map": [None, FunctionTransformer()]},
     }.get(name, {})
     alphas, Cs = [0.1, 1.0, 10.0], [1e-3, 1e-2, 0.1]
