@@ -81,19 +81,6 @@ py::tuple hold_out_arrays(const array<double>& eigenvalues, const array<double>&
     return py::make_tuple(scores, held);
 }
 
-py::tuple hold_out_sums_array(const array<double>& eigenvalues, const array<double>& projection,
-                              const array<double>& alphas, const array<double>& sums,
-                              int n_threads) {
-    const auto rank = eigenvalues.size(), n_units = sums.ndim() == 3 ? sums.shape(0) : 0;
-    const auto path = path_of(eigenvalues, projection, alphas, rank);
-    check(has_shape(sums, {n_units, rank + 1, rank + 1}),
-          "sums must be (n_units, rank + 1, rank + 1)");
-    array<double> models({n_units, alphas.size(), rank}), held(n_units);
-    unlocked(hold_out_sums, path, n_units, pointer(sums), writable(models), writable(held),
-             n_threads);
-    return py::make_tuple(models, held);
-}
-
 // Overwrites the lower triangle of a symmetric matrix; see cholesky.hpp.
 py::ssize_t cholesky_in_place(array<double>& matrix, int n_threads) {
     check(matrix.ndim() == 2 && matrix.shape(0) == matrix.shape(1), "matrix must be square");
@@ -124,8 +111,6 @@ void bind_least_squares(py::module_& m) {
     define_least_squares<float>(m);
     m.def("hold_out", &hold_out_arrays, "eigenvalues"_a, "projection"_a, "alphas"_a, "lost"_a,
           "scored"_a, "offsets"_a, "scales"_a, "n_threads"_a);
-    m.def("hold_out_sums", &hold_out_sums_array, "eigenvalues"_a, "projection"_a, "alphas"_a,
-          "sums"_a, "n_threads"_a);
     m.def("cholesky", &cholesky_in_place, "matrix"_a, "n_threads"_a = 1);
     m.def("invert_transposed", &inverse_transposed, "factor"_a, "n_threads"_a);
 }

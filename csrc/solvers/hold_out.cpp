@@ -461,19 +461,4 @@ void hold_out(const ridge_path& path, const given_units& units, double* scores, 
     });
 }
 
-void hold_out_sums(const ridge_path& path, std::ptrdiff_t n_units, const double* sums,
-                   double* models, double* held, int n_threads) {
-    const auto rank = path.rank, width = rank + 1;
-    const path_models of_all(path);
-    parallel_for(n_units, n_threads, [&](std::ptrdiff_t unit) {
-        unit_models without;
-        without.sums.assign(sums + unit * width * width, sums + (unit + 1) * width * width);
-        const double* const found = without.without_sums(path, of_all);
-        held[unit] = without.held_eigenvalue();
-        for (std::ptrdiff_t j = 0; j < path.n_alphas; ++j)
-            for (std::ptrdiff_t k = 0; k < rank; ++k)
-                models[(unit * path.n_alphas + j) * rank + k] = found[k * of_all.stride + j];
-    });
-}
-
 }  // namespace pairgram

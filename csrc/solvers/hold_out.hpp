@@ -95,9 +95,4 @@ struct given_units {
 void hold_out(const ridge_path& path, const given_units& units, double* scores, double* held,
               int n_threads);
 
-// models (n_units, n_alphas, rank) without units of which the sums (n_units, rank + 1, rank + 1)
-// are given, and held (n_units,).
-void hold_out_sums(const ridge_path& path, std::ptrdiff_t n_units, const double* sums,
-                   double* models, double* held, int n_threads);
-
 }  // namespace pairgram

@@ -234,13 +234,6 @@ def hold_out(
     scales: NDArray[np.float64] | None,
     n_threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_alphas, n_rows), (n_units,)
-def hold_out_sums(
-    eigenvalues: NDArray[np.float64],
-    projection: NDArray[np.float64],
-    alphas: NDArray[np.float64],
-    sums: NDArray[np.float64],  # (n_units, rank + 1, rank + 1)
-    n_threads: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...  # (n_units, n_alphas, rank), (n_units,)
 def reduce_to_band(
     # symmetric; the upper triangle is read and overwritten by what makes Q
     matrix: NDArray[np.float64],

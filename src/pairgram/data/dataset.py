@@ -165,16 +165,21 @@ class RankingData:
         if not scipy.sparse.issparse(X):
             X = np.require(X, requirements=["C", "A"])
         data = cls(X, y, Queries.make(n_rows, qid=qid), judgements=judgements)
-        known = dict[str, Any]()
+        others = sample_weight, query_weight, offset, groups
+        return data if all(one is None for one in others) else data._told(*others)
+
+    def _told(self, sample_weight: Any, query_weight: Any, offset: Any, groups: Any) -> RankingData:
+        """Return the data with weights, offsets and groups, which are checked."""
+        n_rows, known = len(self.y), dict[str, Any]()
         if sample_weight is not None:
             known["row_weights"] = check_weights(sample_weight, n_rows, "sample_weight")
         if query_weight is not None:
-            known["query_weights"] = data.queries.per_query(query_weight, "query_weight")
+            known["query_weights"] = self.queries.per_query(query_weight, "query_weight")
         if offset is not None:
             known["offset"] = check_offset(offset, n_rows)
         if groups is not None:
-            known["group_of"] = data.queries.groups(groups)[0]
-        return replace(data, **known) if known else data
+            known["group_of"] = self.queries.groups(groups)[0]
+        return replace(self, **known)
 
     @property
     def n_features(self) -> int:

@@ -201,8 +201,9 @@ class Pairs:
         ValueError
             If there are more than 1,000 distinct labels, or if ω is not finite, symmetric and ≥ 0.
         """
-        if self.compiled != "omega":
-            return None
+        return self._levels(y) if self.compiled == "omega" else None
+
+    def _levels(self, y: Vector) -> tuple[Vector, Vector] | None:
         if self.is_of_clicks:  # compiled code adds the labels up
             if (y < 0).any():
                 row = int(np.argmax(y < 0))

@@ -248,8 +248,10 @@ class Queries:
         if qid is None:
             return cls(np.array([0, n_rows], dtype=np.int64))
         ids = as_ids(qid, n_rows, name)
-        if ids.dtype.kind != "O":
-            return cls._from_ids(ids)
+        return cls._of_objects(ids, name) if ids.dtype.kind == "O" else cls._from_ids(ids)
+
+    @classmethod
+    def _of_objects(cls, ids: AnyArray, name: str) -> Queries:
         codes, names = codes_of_objects(ids, name)
         found = cls._from_ids(codes)
         return replace(found, ids=names[found.ids])

@@ -155,6 +155,8 @@ class Coordinates:
     @classmethod
     def of_features(cls, data: RankingData, settings: Sequence[Pairs]) -> Coordinates:
         """Return the primal coordinates: the features, or fewer linear nodes."""
+        if data.feature_map is None:
+            return cls(data)
         pointwise = any(setting.kind is None for setting in settings)
         reduced = reduce_nodes(data.feature_map, constant=pointwise)
         if reduced is None:

@@ -61,19 +61,6 @@ def test_units_as_refits(sizes, rank, scaled):
     np.testing.assert_array_equal(one, scores)
 
 
-@pytest.mark.parametrize(("sizes", "rank"), SHAPES)
-def test_sums_as_refits(sizes, rank):
-    values, projection, lost, _, offsets = problem(sizes, rank)
-    parts = np.split(lost, offsets[1:-1])
-    sums = np.stack([np.triu(part.T @ part) for part in parts])
-    with single_threaded_blas:
-        models, held = _core.hold_out_sums(values, projection, ALPHAS, sums, 2)
-    for part, found in zip(parts, models, strict=True):
-        expected = models_without(values, projection, part, ALPHAS, 1.0)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
-    assert (held == 0).all()
-
-
 def test_a_unit_without_which_nothing_is_left():
     values, projection, lost, scored, offsets = problem([2, 3], 4)
     scales = np.array([1.0, 0.0])
@@ -115,16 +102,12 @@ def test_rounds_of_conjugate_gradients_that_do_not_converge():
     rows = np.ascontiguousarray(lost[:n])
     offsets, scored = np.array([0, n]), rng.normal(size=(n, rank))
     scores, _ = held_out(values, projection, alphas, rows, scored, offsets, None, 1)
-    sums = np.triu(rows.T @ rows)[None]
-    with single_threaded_blas:
-        models, _ = _core.hold_out_sums(values, projection, alphas, sums, 1)
     rest = lost[n:]
     G, g = rest[:, :-1].T @ rest[:, :-1], rest[:, :-1].T @ rest[:, -1]
-    for alpha, found, model in zip(alphas, scores, models[0], strict=True):
+    for alpha, found in zip(alphas, scores, strict=True):
         expected = scored @ np.linalg.solve(G + alpha * np.eye(rank), g)
         size = np.abs(expected).max()
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * size)
-        np.testing.assert_allclose(scored @ model, expected, rtol=0, atol=1e-8 * size)
 
 
 def test_refused_arguments():
@@ -151,6 +134,3 @@ def test_refused_arguments():
     ):
         with pytest.raises(ValueError, match=name):
             _core.hold_out(**good | {name: wrong})
-    for sums in (np.ones((1, 2, 3)), np.ones((3, 3))):
-        with pytest.raises(ValueError, match="sums"):
-            _core.hold_out_sums(np.ones(2), np.ones(2), np.ones(1), sums, 1)
