@@ -183,8 +183,8 @@ def verify(
         scores, bound = np.asarray(_scores(exported, rows)), _bound(exported, form, rows)
     finite = np.isfinite(scores)
     if scores.dtype == np.float32:  # scores that are near each other are rounded, too
-        largest = np.abs(scores[finite]).max(initial=np.float32(0))
-        bound += float(largest * np.finfo(np.float32).eps)
+        largest, single = np.abs(scores[finite]).max(initial=np.float32(0)), np.finfo(np.float32)
+        bound += float(largest * single.eps + single.tiny)  # engines may take 0 for the tiniest
     theirs = scores.astype(np.float64)
     difference = theirs - own
     centre = np.median(difference[finite]) if finite.any() else 0.0
