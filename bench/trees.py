@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -237,8 +238,7 @@ def table_of_times(threads: int) -> str:
     for _ in range(3):
         for name, one in losses.items():
             settings = {**common, "objective": one}
-            train = lambda settings=settings: lightgbm.train(settings, data, 100)  # noqa: E731
-            times[name].append(stopwatch(train)[0])
+            times[name].append(stopwatch(partial(lightgbm.train, settings, data, 100))[0])
     many = trees.objective(np.tile(y, 5), np.arange(1_000_000) // 100)
     scores = rng.normal(size=1_000_000)
     of_gradient = np.median([stopwatch(lambda: many(scores))[0] for _ in range(9)])

@@ -136,6 +136,10 @@ class Posterior:
     mean: Any = None
     shares: Vector | None = None
 
+    def __repr__(self) -> str:
+        noise = f"noise={self.noise:.4g}, label_noise={self.label_noise:.4g}"
+        return f"<Posterior of {self.root.shape[1]} coefficients, {self.kind}, {noise}>"
+
     def std(
         self, X: RowsLike, *, qid: ArrayLike | None = None, reference: Reference = "list"
     ) -> Vector:

@@ -524,8 +524,8 @@ def comparable_id(value: object) -> Any:
     """Return a number or text as Python's, and a time as `comparable` does."""
     if not isinstance(value, (date, timedelta, np.datetime64, np.timedelta64)):
         return plain(value)
-    if getattr(value, "tzinfo", None) is not None:
-        return "z", *comparable_id(value - START)  # type: ignore[operator]
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return "z", *comparable_id(value - START)
     # NumPy would drop the nanoseconds of pandas, which `to_numpy` keeps.
     given: Any = value.to_numpy() if hasattr(value, "to_numpy") else value
     if not isinstance(given, np.generic):

@@ -527,9 +527,7 @@ def _is_one_line(text: str) -> bool:
 
 
 def compressing(raw: IO[bytes], name: str) -> Any:
-    """Return a context of a file whose contents are written to another, compressed if its name
-    says so.
-    """
+    """Return a context of a file that compresses into `raw` as the end of its name tells."""
     if name.endswith(".gz"):  # no name and time are written, so that equal data make equal files
         return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
     if name.endswith(".xz"):

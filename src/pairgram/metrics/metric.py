@@ -277,11 +277,12 @@ class Metric:
         family = FAMILIES.get(self.family)
         if family is None:
             raise ValueError(unknown_name(self.family))
-        cut, k = family.cut, self.k
+        k: Any = self.k
+        cut = family.cut
         if cut == "percent":
             if not _PERCENTAGE.fits(k):
                 raise ValueError(unknown_name(self.family))
-            k = float(k)  # type: ignore[arg-type]
+            k = float(k)
         elif k is not None:
             if cut == "never":
                 raise ValueError(f"{self.family} takes no cut, got k={k!r}")

@@ -550,8 +550,8 @@ def _refuse_cut_lists(data: RankingData, splits: Splits | None) -> None:
         if len(both):
             raise ArgumentError(
                 "cv",
-                "must hold out whole lists of clicks: give fit qid, one id for every list that was "
-                f"shown; split {number} cuts query {verbatim(queries.name(int(both[0])))}",
+                "must hold out whole lists of clicks, each of which needs a query id of its own in "
+                f"qid; split {number} cuts query {verbatim(queries.name(int(both[0])))}",
             )
 
 

@@ -140,8 +140,8 @@ def fit_many(
     spec = model._spec() if own and hasattr(model, "_spec") else None
     if spec is not None and not spec.takes_sets:
         spec = None
-    given = {"qid": qid, "groups": groups, "sample_weight": sample_weight}
-    given["query_weight"] = query_weight
+    weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+    given = {"qid": qid, "groups": groups, **weights}
     told = {name: value for name, value in given.items() if value is not None}
     if isinstance(X, (list, tuple)) and y is None:
         sets = sets_of_list(X, by, told)

@@ -526,7 +526,7 @@ class RankRLSCV(LinearSearch):
 
         Notes
         -----
-        For T days and d features it takes O(T d³ + T² d²) time.
+        For T days and d features it takes O(T d³) time, and memory for 2 T statistics.
 
         Examples
         --------

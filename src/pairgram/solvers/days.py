@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import add
 
 import numpy as np
@@ -19,7 +19,7 @@ def held_out_losses(days: Sequence[PairSums], factor: Vector | None, alphas: Vec
     Their features are scaled by `factor`, (n_features,), or not at all.
     """
     before, after = list(accumulate(days[:-1])), list(accumulate(days[:0:-1]))[::-1]
-    others = [after[0], *map(add, before[:-1], after[1:]), before[-1]]
+    others = chain(after[:1], map(add, before[:-1], after[1:]), before[-1:])
     models = (one.path_at(factor).coef(alphas) for one in others)
     return np.array([*map(pair_losses, days, models)])
 

@@ -248,8 +248,9 @@ def as_compiled(
     if data.feature_map is None:
         return data.problem(settings), blocks, None
     node_map = node_map_of(data.feature_map, np.float64)
-    rows = [_mapped_rows(data, first, settings)]
-    return None if node_map is None else (data.problem(settings), rows, node_map)
+    if node_map is None:
+        return None
+    return data.problem(settings), [_mapped_rows(data, first, settings)], node_map
 
 
 def _mapped_rows(data: RankingData, X: NDArray[Any], settings: Pairs) -> NDArray[Any]:

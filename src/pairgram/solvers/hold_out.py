@@ -407,8 +407,8 @@ def _are_large_groups(data: RankingData) -> bool:
     """Tell whether groups have so many rows that a refit takes less time than identities."""
     if data.group_of is None:
         return False
-    n_rows = limits.now.group_rows * data.n_features * data.held_together.n_filled
-    return len(data.y) > n_rows
+    most = limits.now.group_rows * data.n_features * data.held_together.n_filled
+    return len(data.y) > most
 
 
 def leave_row_out(

@@ -388,8 +388,8 @@ class LeavePairOut(PathJudge):
         of_queries = settings.kind is None and settings.weighting == "queries" and n_queries > 1
         if of_queries or settings.compiled not in ("none", "kept"):
             raise ValueError(
-                f"cv={LEAVE_PAIR_OUT!r} is for pairs='with_ties', or for rows of one weight, got "
-                f"pairs={settings.short!r}: give cv a splitter"
+                f"cv={LEAVE_PAIR_OUT!r} is for pairs='with_ties', or None without "
+                f"weighting='queries', got pairs={settings.short!r}: give cv a splitter"
             )
         n_rows, rank = len(data.y), data.n_features
         n_solved = float(n_rows) ** 2 * n_alphas

@@ -10,6 +10,8 @@ from pairgram._support.checks import ArgumentError, Rows, Vector, not_finite
 from pairgram.data.pairs import Pairs, PairsLike
 from pairgram.data.queries import Queries
 
+PER_DOCUMENT = Pairs(weighting="documents")
+
 
 class PairwiseObjective:
     """What `objective` returns: a function of scores, which returns gradient and curvature.
@@ -30,11 +32,20 @@ class PairwiseObjective:
         self._share, self.diagonal_ = share / mean, diagonal[cell] / mean
         self._degree = (share * degree.ravel())[cell] / mean
 
+    def __repr__(self) -> str:
+        return f"<PairwiseObjective of {len(self._target)} rows>"
+
     def __call__(self, scores: Vector, data: object = None) -> tuple[Vector, Vector]:
         """Return the gradient and the curvature, (n_rows,) each, at scores of all rows.
 
         `data` is what LightGBM and XGBoost hand on, and is not read.
         """
+        if np.shape(scores) != self._target.shape:
+            raise ArgumentError(
+                "scores",
+                f"must have shape {self._target.shape}, as the labels of the objective: it is for "
+                f"one training set, got {np.shape(scores)}",
+            )
         rest = scores - self._target
         sums = np.bincount(self._cell, rest, len(self._share))
         pulls = self._share * (sums.reshape(-1, len(self._omega)) @ self._omega).ravel()
@@ -47,7 +58,7 @@ def objective(
     y: ArrayLike,
     qid: ArrayLike | None = None,
     *,
-    pairs: PairsLike = Pairs(weighting="documents"),  # noqa: B008, which does not change
+    pairs: PairsLike = PER_DOCUMENT,
 ) -> PairwiseObjective:
     """Return the loss of `RankRLS` as an objective for trees.
 
@@ -83,7 +94,8 @@ def objective(
     time, and K² for every query with K labels in the data; with "with_ties" labels do not matter,
     and K is 1. The curvature is the diagonal of L.
 
-    Trees alone gain nothing by this loss on the real data that were tried: see the page on trees.
+    Trees alone gain nothing beyond noise by this loss on the real data that were tried: see the
+    page on trees.
 
     Examples
     --------
@@ -116,5 +128,6 @@ def objective(
     of_pairs = np.einsum("ij,ij->i", counts @ omega, counts)
     factor = settings.factor(counts.sum(axis=1).astype(float), of_pairs)
     if not (of_pairs > np.diag(omega) @ counts.T).any():
-        raise ArgumentError("y", "must have two labels that differ in a query, or no pair counts")
+        wanted = "two rows" if settings.kind == "with_ties" else "two labels that differ"
+        raise ArgumentError("y", f"must have {wanted} in a query, or no pair counts")
     return PairwiseObjective(settings.targets(labels), cell, omega, factor)
